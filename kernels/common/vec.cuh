@@ -1,0 +1,43 @@
+// Aligned groups of elements: one load or store of up to 16 bytes.
+#pragma once
+#include "common/half.h"
+
+namespace edgegrad {
+
+template <typename T, int N> struct alignas(sizeof(T) * N) Vec {
+  T v[N];
+};
+
+// `p` must be a multiple of sizeof(T) * N; plans choose N so.
+template <typename T, int N>
+__device__ __forceinline__ void load_vec(accum_t<T> (&to)[N], const T* __restrict__ p) {
+  const Vec<T, N> x = *reinterpret_cast<const Vec<T, N>*>(p);
+#pragma unroll
+  for (int i = 0; i < N; ++i) to[i] = widen(x.v[i]);
+}
+
+template <typename T, int N>
+__device__ __forceinline__ void store_vec(T* p, const accum_t<T> (&from)[N]) {
+  Vec<T, N> x;
+#pragma unroll
+  for (int i = 0; i < N; ++i) x.v[i] = narrow<T>(from[i]);
+  *reinterpret_cast<Vec<T, N>*>(p) = x;
+}
+
+// Small parameter arrays come as T or, beside half types, as float.
+template <typename T>
+__device__ __forceinline__ accum_t<T> load_companion(const void* p, int is_float, index_t i) {
+  if (is_float) return static_cast<accum_t<T>>(static_cast<const float*>(p)[i]);
+  return widen(static_cast<const T*>(p)[i]);
+}
+
+template <typename T>
+__device__ __forceinline__ void store_companion(void* p, int is_float, index_t i, accum_t<T> x) {
+  if (is_float) {
+    static_cast<float*>(p)[i] = static_cast<float>(x);
+  } else {
+    static_cast<T*>(p)[i] = narrow<T>(x);
+  }
+}
+
+}  // namespace edgegrad

@@ -1,0 +1,47 @@
+"""Graph operators with explicit gradients, for any array library, on GPU and CPU."""
+
+from edgegrad._host import set_num_threads
+from edgegrad.config import __version__, show_config
+from edgegrad.errors import ArgumentError, BackendError
+from edgegrad.graph import (
+    bipartite_csc_hg_int32,
+    bipartite_csc_hg_int64,
+    bipartite_csc_int32,
+    bipartite_csc_int64,
+    csc_hg_int32,
+    csc_hg_int64,
+    csc_int32,
+    csc_int64,
+    from_coo,
+    from_scipy,
+    make_bipartite_csc,
+    make_bipartite_csc_hg,
+    make_csc,
+    make_csc_hg,
+    to_scipy,
+)
+from edgegrad import operators  # isort: skip  # operators build on everything above
+
+__all__ = [
+    "ArgumentError",
+    "BackendError",
+    "__version__",
+    "bipartite_csc_hg_int32",
+    "bipartite_csc_hg_int64",
+    "bipartite_csc_int32",
+    "bipartite_csc_int64",
+    "csc_hg_int32",
+    "csc_hg_int64",
+    "csc_int32",
+    "csc_int64",
+    "from_coo",
+    "from_scipy",
+    "make_bipartite_csc",
+    "make_bipartite_csc_hg",
+    "make_csc",
+    "make_csc_hg",
+    "operators",
+    "set_num_threads",
+    "show_config",
+    "to_scipy",
+]

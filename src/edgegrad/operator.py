@@ -1,0 +1,218 @@
+"""The declaration of an operator, which is data, and the check of a call against it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from edgegrad.errors import wrong_type, wrong_value
+from edgegrad.graph import Graph
+from edgegrad.interop import ArrayView, overlap, view
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+HALVES = ("float16", "bfloat16")
+BATCH = "[batch]"
+UNBATCHED = -1
+
+
+@dataclass(frozen=True)
+class Arg:
+    """One array of an operator: its axes by name, its dtype, its role.
+
+    `axes` that begin with ``"[batch]"`` may be given with or without that axis, alike for all
+    arrays of a call. `dtype` is ``"T"``, the call's feature type; the name of a companion, which
+    is T, or float32 beside half types, alike for all arrays of that name; or an exact dtype.
+    """
+
+    name: str
+    axes: tuple[str, ...]
+    dtype: str = "T"
+    grad: str = ""  # name of its gradient; none for an input that has no gradient
+    optional: bool = False  # None is accepted
+    keyword: bool = False  # comes after the options, by keyword
+    written: bool = False
+
+
+Derived = Callable[[Mapping[str, int]], int]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """What an operator takes and returns. Data only: nothing is generated from it.
+
+    Read by `check`, by the framework front ends, by the tests that hold for every operator and by
+    the table in docs/operators.md. `derived` computes axes from the sizes of other arrays, graphs
+    and options; `keeps` are the inputs and outputs that backward reads.
+    """
+
+    name: str
+    outputs: tuple[Arg, ...]
+    inputs: tuple[Arg, ...]
+    graphs: tuple[str, ...]
+    keeps: tuple[str, ...] = ()
+    saved: tuple[Arg, ...] = ()  # written by forward, read by backward
+    derived: Mapping[str, Derived] = field(default_factory=dict)
+    source: str = ""
+    scratch: str = "none"
+
+    @property
+    def fwd(self) -> tuple[Arg, ...]:
+        """Arrays of the forward function."""
+        written = (replace(a, written=True) for a in (*self.outputs, *self.saved))
+        return (*written, *self.inputs)
+
+    @property
+    def bwd(self) -> tuple[Arg, ...]:
+        """Arrays of the backward function: gradients written, gradients read, what was kept."""
+        grads = (
+            replace(a, name=a.grad, grad="", optional=True, written=True)
+            for a in self.inputs
+            if a.grad
+        )
+        read = (replace(a, name=a.grad, grad="") for a in self.outputs)
+        kept = (a for a in (*self.inputs, *self.outputs) if a.name in self.keeps)
+        return (*grads, *read, *kept, *self.saved)
+
+
+@dataclass
+class Call:
+    """A checked call: views of its arrays (None where None was given), sizes, dtypes, device."""
+
+    where: str
+    arrays: dict[str, Any]
+    sizes: dict[str, int]
+    dtypes: dict[str, str]
+    device: str
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the host backend runs this call."""
+        return self.device == "cpu"
+
+
+def check(
+    where: str,
+    op: Operator,
+    args: tuple[Arg, ...],
+    graph: Any,
+    given: Mapping[str, Any],
+    sizes: Mapping[str, int] | None = None,
+    stream_id: int = 0,
+) -> Call:
+    """View every array of a call and hold it against the declaration.
+
+    Parameters
+    ----------
+    where : str
+        Name of the public function, for messages.
+    op, args
+        The declaration, and its `fwd` or `bwd` arrays.
+    graph
+        The graph given; its sizes bind the axes of its arrays.
+    given
+        Array (or None) by argument name.
+    sizes
+        Axes fixed by options before any array is looked at.
+
+    Raises
+    ------
+    ArgumentError
+        The first mismatch, in the order of a reader: kind, dtype, device, shape, layout, overlap.
+    """
+    if not isinstance(graph, Graph) or graph.kind not in op.graphs:
+        kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
+        raise wrong_type(where, "graph", f"type {type(graph).__name__}", kinds)
+    call = Call(where, {}, {**graph.sizes, **(sizes or {})}, {}, graph.device)
+    outputs: list[ArrayView] = []
+    inputs: list[ArrayView] = []
+    # Inputs first: they bind the sizes that outputs and derived axes are held to.
+    for arg in _in_order(op, args):
+        array = given[arg.name]
+        if array is None:
+            if not arg.optional:
+                raise wrong_type(where, arg.name, "type NoneType", "an array")
+            call.arrays[arg.name] = None
+            continue
+        a = call.arrays[arg.name] = view(where, arg.name, array, stream_id)
+        _check_dtype(call, arg, a)
+        if a.device != call.device:
+            raise wrong_value(
+                where, arg.name, f"device {a.device}", f"{call.device}, where the graph is"
+            )
+        _check_shape(call, op, arg, a)
+        if not a.rows_contiguous:
+            raise wrong_value(
+                where,
+                arg.name,
+                f"strides {a.strides}",
+                "a last axis that is contiguous (stride 1); rows may be apart",
+            )
+        (outputs if arg.written else inputs).append(a)
+        if arg.written and (a.readonly or a.self_overlapping):
+            has = "read-only memory" if a.readonly else f"overlapping rows, strides {a.strides}"
+            raise wrong_value(where, arg.name, has, "an array that can be written")
+    for i, out in enumerate(outputs):
+        for other in (*outputs[:i], *inputs):
+            if overlap(out, other):
+                names = [n for n, a in call.arrays.items() if a is out or a is other]
+                raise wrong_value(
+                    where, names[-1], f"memory shared with `{names[0]}`", "memory of its own"
+                )
+    return call
+
+
+_ORDERS: dict[tuple[Arg, ...], tuple[Arg, ...]] = {}
+
+
+def _in_order(op: Operator, args: tuple[Arg, ...]) -> tuple[Arg, ...]:
+    """Order arrays so that sizes are bound before they are needed."""
+    try:
+        return _ORDERS[args]
+    except KeyError:
+        needs = op.derived.keys()
+        order = sorted(args, key=lambda a: (not needs.isdisjoint(a.axes), a.written))
+        return _ORDERS.setdefault(args, tuple(order))
+
+
+def _check_dtype(call: Call, arg: Arg, a: ArrayView) -> None:
+    dtype = a.dtype
+    if arg.dtype in call.dtypes:
+        if dtype != call.dtypes[arg.dtype]:
+            other = next(n for n in call.arrays if call.arrays[n] is not None)
+            raise wrong_type(
+                call.where,
+                arg.name,
+                f"dtype {dtype}",
+                f"{call.dtypes[arg.dtype]}, the dtype of `{other}`",
+            )
+        return
+    if arg.dtype == "T":
+        allowed: tuple[str, ...] = FLOATS
+    elif arg.dtype.isalpha():
+        t = call.dtypes["T"]
+        allowed = (t, "float32") if t in HALVES else (t,)
+    else:
+        allowed = (arg.dtype,)
+    if dtype not in allowed:
+        raise wrong_type(call.where, arg.name, f"dtype {dtype}", " or ".join(allowed))
+    call.dtypes[arg.dtype] = dtype
+
+
+def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:
+    sizes, axes, shape = call.sizes, arg.axes, a.shape
+    if axes[0] == BATCH:
+        # The first such array of a call decides for all.
+        sizes.setdefault(BATCH, shape[0] if len(shape) == len(axes) else UNBATCHED)
+        if sizes[BATCH] == UNBATCHED:
+            axes = axes[1:]
+    if len(shape) == len(axes):
+        for axis, n in zip(axes, shape, strict=True):
+            if axis not in sizes:
+                sizes[axis] = op.derived[axis](sizes) if axis in op.derived else n
+            if sizes[axis] != n:
+                break
+        else:
+            return
+    want = ", ".join(f"{x}={sizes[x]}" if x in sizes else x for x in axes)
+    raise wrong_value(call.where, arg.name, f"shape {shape}", f"({want})")

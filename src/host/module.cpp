@@ -1,0 +1,24 @@
+// The native module edgegrad._host: array views, graph structs, host kernels.
+#include <nanobind/nanobind.h>
+#include <omp.h>
+
+#include "array.h"
+#include "graph.h"
+#include "parallel.h"
+
+namespace edgegrad {
+
+// One line per operator family.
+void bind_agg_hg_basis(nb::module_& m);
+
+}  // namespace edgegrad
+
+NB_MODULE(_host, m) {
+  using namespace edgegrad;
+  bind_array(m);
+  bind_graph(m);
+  bind_agg_hg_basis(m);
+  m.def("num_threads", &num_threads);
+  m.def("set_num_threads", &set_num_threads, nb::arg("n"));
+  m.def("isa", &isa_name);
+}

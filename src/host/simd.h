@@ -1,0 +1,103 @@
+// Vectors of accumulators, loaded from any feature type. Included only by files compiled per
+// instruction set; everything lives in that set's namespace, so that no definition is shared.
+#pragma once
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "common/half.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#define EG_INLINE inline __attribute__((always_inline))
+
+namespace edgegrad::EG_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+
+template <typename A> struct PackOf {
+  typedef A type __attribute__((vector_size(kVectorBytes)));
+};
+template <typename A> using Pack = typename PackOf<A>::type;
+template <typename A> constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
+
+// The first n lanes of a pack; the others are 0.
+template <typename T> EG_INLINE Pack<accum_t<T>> load_part(const T* p, int n) {
+  using A = accum_t<T>;
+  Pack<A> v = {};
+  for (int i = 0; i < n; ++i) v[i] = widen(p[i]);
+  return v;
+}
+
+template <typename T> EG_INLINE Pack<accum_t<T>> load(const T* p) {
+  using A = accum_t<T>;
+  Pack<A> v;
+  if constexpr (sizeof(T) == sizeof(A)) {
+    std::memcpy(&v, p, sizeof v);
+  } else {
+    for (int i = 0; i < kLanes<A>; ++i) v[i] = widen(p[i]);
+  }
+  return v;
+}
+
+#if defined(__AVX512F__)
+template <> EG_INLINE Pack<float> load<half_t>(const half_t* p) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+template <> EG_INLINE Pack<float> load<bfloat16_t>(const bfloat16_t* p) {
+  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+}
+#elif defined(__AVX2__)
+template <> EG_INLINE Pack<float> load<half_t>(const half_t* p) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+template <> EG_INLINE Pack<float> load<bfloat16_t>(const bfloat16_t* p) {
+  const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+#endif
+
+template <typename A> EG_INLINE void store(A* p, Pack<A> v) { std::memcpy(p, &v, sizeof v); }
+template <typename A> EG_INLINE void store_part(A* p, Pack<A> v, int n) {
+  for (int i = 0; i < n; ++i) p[i] = v[i];
+}
+
+template <typename A> EG_INLINE A sum_lanes(Pack<A> v) {
+  A total = 0;
+  for (int i = 0; i < kLanes<A>; ++i) total += v[i];
+  return total;
+}
+
+template <typename T> EG_INLINE void prefetch_row(const T* row, std::int64_t dim) {
+  for (std::int64_t byte = 0; byte < dim * static_cast<std::int64_t>(sizeof(T)); byte += 64)
+    __builtin_prefetch(reinterpret_cast<const char*>(row) + byte);
+}
+
+// Uninitialised scratch; std::vector would share its out-of-line code between instruction sets.
+template <typename V> class Scratch {
+ public:
+  explicit Scratch(std::int64_t n)
+      : data_(static_cast<V*>(std::malloc(static_cast<std::size_t>(n > 0 ? n : 1) * sizeof(V)))) {
+    if (data_ == nullptr) throw std::bad_alloc();
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { std::free(data_); }
+  V* get() const { return data_; }
+  V& operator[](std::int64_t i) const { return data_[i]; }
+
+ private:
+  V* data_;
+};
+
+}  // namespace edgegrad::EG_ISA
