@@ -18,8 +18,9 @@
 
 namespace edgegrad {
 
-// Bases whose sums a thread keeps in registers: 32 accumulators at the widest access.
-template <int VEC> constexpr int kBases = VEC >= 8 ? 4 : 8;
+// Bases whose sums a thread keeps in registers: 16 accumulators at the widest access. Twice as many
+// would halve the gathers of many bases, and leave half the warps to hide them (96 registers).
+template <int VEC> constexpr int kBases = VEC >= 8 ? 2 : 4;
 
 template <typename T> struct NodeArray {  // [batch,] rows, columns
   T* data;
@@ -47,61 +48,28 @@ template <typename T, typename IdxT> struct Factors {
   }
 };
 
-template <typename T, typename IdxT, int VEC, int NB>
-__device__ __forceinline__ void gather(accum_t<T> (&acc)[NB][VEC], const Item& item,
-                                       const NodeArray<const T>& input, index_t batch, int c,
-                                       const IdxT* indices, const IdxT* order,
-                                       const Factors<T, IdxT>& factors, int base, int n_bases) {
-  using A = accum_t<T>;
-#pragma unroll
-  for (int b = 0; b < NB; ++b)
-#pragma unroll
-    for (int i = 0; i < VEC; ++i) acc[b][i] = A(0);
-#pragma unroll 2
-  for (index_t at = item.begin; at < item.end; ++at) {
-    const index_t e = order ? static_cast<index_t>(order[at]) : at;
-    A x[VEC];
-    load_vec<T, VEC>(x, input.at(batch, indices[e]) + c);
-    const A k = factors.edge(e);
-    if (factors.weights) {
-      const index_t type = factors.edge_types[e];
-#pragma unroll
-      for (int b = 0; b < NB; ++b) {
-        const A kb = base + b < n_bases ? k * factors.weight(type, base + b) : A(0);
-#pragma unroll
-        for (int i = 0; i < VEC; ++i) acc[b][i] += kb * x[i];
-      }
-    } else {
-#pragma unroll
-      for (int i = 0; i < VEC; ++i) acc[0][i] += k * x[i];
-    }
-  }
-}
-
-// With weights, rows are destinations. Without, rows are (destination, type) groups: `order` lists
-// their edges and `location` is destination * n_types + type.
+// With weights: rows are destinations.
 template <typename T, typename IdxT, int VEC>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 agg_hg_basis_fwd(T* __restrict__ output, index_t output_row, index_t output_batch,
                  accum_t<T>* __restrict__ partials, const T* __restrict__ input, index_t input_row,
                  index_t input_batch, const void* __restrict__ weights, index_t weights_row,
                  int weights_are_float, const void* __restrict__ edge_weight,
                  int edge_weight_is_float, const IdxT* __restrict__ offsets,
                  const IdxT* __restrict__ indices, const int* __restrict__ edge_types,
-                 const IdxT* __restrict__ type_degree, const IdxT* __restrict__ order,
-                 const index_t* __restrict__ location, const index_t* __restrict__ piece_row,
+                 const IdxT* __restrict__ type_degree, const index_t* __restrict__ piece_row,
                  const index_t* __restrict__ piece_begin, const index_t* __restrict__ piece_end,
-                 index_t n_items, index_t limit, int n_batch, int n_types, int n_bases, int dim) {
+                 index_t n_items, index_t limit, int n_batch, int n_bases, int dim) {
   using A = accum_t<T>;
   constexpr int NB = kBases<VEC>;
   const NodeArray<const T> x{input, input_row, input_batch};
   const NodeArray<T> y{output, output_row, output_batch};
   const Factors<T, IdxT> factors{weights,           edge_weight,          weights_row,
                                  weights_are_float, edge_weight_is_float, edge_types,
-                                 weights ? type_degree : nullptr};
+                                 type_degree};
   const Pieces pieces{piece_row, piece_begin, piece_end, n_items, limit};
   const int channels = blockDim.x * VEC, column_tiles = (dim + channels - 1) / channels;
-  const int blocks = weights ? n_bases : 1, tiles = column_tiles * ((blocks + NB - 1) / NB);
+  const int tiles = column_tiles * ((n_bases + NB - 1) / NB);
   for (int tile = blockIdx.y; tile < tiles; tile += gridDim.y) {
     const int c = tile % column_tiles * channels + threadIdx.x * VEC;
     const int base = tile / column_tiles * NB;
@@ -110,36 +78,82 @@ agg_hg_basis_fwd(T* __restrict__ output, index_t output_row, index_t output_batc
       for (index_t i = first_item(); i < n_items; i += item_stride()) {
         const Item item = item_at(pieces, offsets, i);
         if (item.begin > item.end) continue;
-        A acc[NB][VEC];
-        gather<T, IdxT, VEC, NB>(acc, item, x, batch, c, indices, order, factors, base, n_bases);
-        if (pieces.row) {
-          A* to = partials + ((batch * n_items + i) * blocks + base) * dim + c;
+        A acc[NB][VEC] = {};
+        for (index_t e = item.begin; e < item.end; ++e) {
+          A features[VEC];
+          load_vec<T, VEC>(features, x.at(batch, indices[e]) + c);
+          const A k = factors.edge(e);
+          const index_t type = edge_types[e];
 #pragma unroll
-          for (int b = 0; b < NB; ++b)
-            if (base + b < blocks)
+          for (int b = 0; b < NB; ++b) {
+            const A kb = base + b < n_bases ? k * factors.weight(type, base + b) : A(0);
 #pragma unroll
-              for (int v = 0; v < VEC; ++v) to[static_cast<index_t>(b) * dim + v] = acc[b][v];
-          continue;
+            for (int v = 0; v < VEC; ++v) acc[b][v] += kb * features[v];
+          }
         }
-        if (location) {
-          const A scale = type_degree ? A(1) / static_cast<A>(item.end - item.begin) : A(1);
 #pragma unroll
-          for (int v = 0; v < VEC; ++v) acc[0][v] *= scale;
+        for (int b = 0; b < NB; ++b) {
+          if (base + b >= n_bases) continue;
+          const index_t column = static_cast<index_t>(base + b) * dim + c;
+          if (pieces.row) {
+            const index_t width = static_cast<index_t>(n_bases) * dim;
+            store_sums(partials + (batch * n_items + i) * width + column, acc[b]);
+          } else {
+            store_vec<T, VEC>(y.at(batch, i) + column, acc[b]);
+          }
         }
-        const index_t row = location ? location[i] / n_types : i;
-        const index_t block = location ? location[i] % n_types : base;
-        T* to = y.at(batch, row) + block * dim + c;
-#pragma unroll
-        for (int b = 0; b < NB; ++b)
-          if (base + b < blocks) store_vec<T, VEC>(to + static_cast<index_t>(b) * dim, acc[b]);
       }
   }
+}
+
+// Without weights: rows are (destination, type) groups; `order` lists their edges, `location` is
+// destination * n_types + type. The norm of a whole group is one factor; pieces leave it to merge.
+template <typename T, typename IdxT, int VEC>
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+agg_hg_basis_fwd_by_type(
+    T* __restrict__ output, index_t output_row, index_t output_batch,
+    accum_t<T>* __restrict__ partials, const T* __restrict__ input, index_t input_row,
+    index_t input_batch, const void* __restrict__ edge_weight, int edge_weight_is_float,
+    const IdxT* __restrict__ offsets, const IdxT* __restrict__ indices,
+    const IdxT* __restrict__ order, const index_t* __restrict__ location,
+    const index_t* __restrict__ piece_row, const index_t* __restrict__ piece_begin,
+    const index_t* __restrict__ piece_end, index_t n_items, index_t limit, int n_batch, int n_types,
+    int normalise, int dim) {
+  using A = accum_t<T>;
+  const NodeArray<const T> x{input, input_row, input_batch};
+  const NodeArray<T> y{output, output_row, output_batch};
+  const Pieces pieces{piece_row, piece_begin, piece_end, n_items, limit};
+  const int channels = blockDim.x * VEC;
+  for (int c = blockIdx.y * channels + threadIdx.x * VEC; c < dim; c += gridDim.y * channels)
+    for (index_t batch = blockIdx.z; batch < n_batch; batch += gridDim.z)
+      for (index_t i = first_item(); i < n_items; i += item_stride()) {
+        const Item item = item_at(pieces, offsets, i);
+        if (item.begin > item.end) continue;
+        A acc[VEC] = {};
+        for (index_t at = item.begin; at < item.end; ++at) {
+          const index_t e = order[at];
+          A features[VEC];
+          load_vec<T, VEC>(features, x.at(batch, indices[e]) + c);
+          const A k = edge_weight ? load_companion<T>(edge_weight, edge_weight_is_float, e) : A(1);
+#pragma unroll
+          for (int v = 0; v < VEC; ++v) acc[v] += k * features[v];
+        }
+        if (pieces.row) {
+          store_sums(partials + (batch * n_items + i) * dim + c, acc);
+          continue;
+        }
+        const A scale = normalise ? A(1) / static_cast<A>(item.end - item.begin) : A(1);
+        const index_t row = location[i] / n_types, block = location[i] - row * n_types;
+#pragma unroll
+        for (int v = 0; v < VEC; ++v) acc[v] *= scale;
+        store_vec<T, VEC>(y.at(batch, row) + block * dim + c, acc);
+      }
 }
 
 // What no edge writes: zeros in the first `zero_width` columns, and the own row, copied to the
 // columns from `own_column` on.
 template <typename T, int VEC>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 agg_hg_basis_own(T* __restrict__ output, index_t output_row, index_t output_batch,
                  const T* __restrict__ input, index_t input_row, index_t input_batch,
                  index_t n_dst_nodes, int n_batch, index_t zero_width, index_t own_column,
@@ -156,14 +170,14 @@ agg_hg_basis_own(T* __restrict__ output, index_t output_row, index_t output_batc
           store_vec<T, VEC>(y.at(batch, r) + c, zeros);
         } else {
           const index_t from = c - zero_width;
-          *reinterpret_cast<Vec<T, VEC>*>(y.at(batch, r) + own_column + from) =
-              *reinterpret_cast<const Vec<T, VEC>*>(x.at(batch, r) + from);
+          store_whole(y.at(batch, r) + own_column + from,
+                      *reinterpret_cast<const Vec<T, VEC>*>(x.at(batch, r) + from));
         }
       }
 }
 
 template <typename T, typename IdxT, int VEC>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 agg_hg_basis_grad_input(T* __restrict__ grad_input, index_t grad_input_row,
                         index_t grad_input_batch, accum_t<T>* __restrict__ partials,
                         const T* __restrict__ grad_output, index_t grad_output_row,
@@ -208,9 +222,7 @@ agg_hg_basis_grad_input(T* __restrict__ grad_input, index_t grad_input_row,
           }
         }
         if (pieces.row) {
-          A* to = partials + (batch * n_items + i) * dim + c;
-#pragma unroll
-          for (int v = 0; v < VEC; ++v) to[v] = acc[v];
+          store_sums(partials + (batch * n_items + i) * dim + c, acc);
         } else {
           store_vec<T, VEC>(dx.at(batch, i) + c, acc);
         }
@@ -219,7 +231,7 @@ agg_hg_basis_grad_input(T* __restrict__ grad_input, index_t grad_input_row,
 
 // Adds up the pieces of every long row, in piece order. Rows are as in the kernel that left them.
 template <typename T, typename IdxT>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 agg_hg_basis_merge(T* __restrict__ output, index_t output_row, index_t output_batch,
                    const accum_t<T>* __restrict__ partials, const index_t* __restrict__ piece_row,
                    const index_t* __restrict__ first_piece, index_t n_long, index_t n_pieces,
@@ -246,7 +258,7 @@ agg_hg_basis_merge(T* __restrict__ output, index_t output_row, index_t output_ba
 // Teams take equal runs of edges, whatever rows those belong to. Each keeps its sums for dW in a
 // matrix of its own, which the kernel below adds up in team order.
 template <typename T, typename IdxT, int VEC>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 agg_hg_basis_grad_parameters(
     accum_t<T>* __restrict__ partials, void* __restrict__ grad_edge_weight,
     int grad_edge_weight_is_float, const T* __restrict__ grad_output, index_t grad_output_row,
@@ -257,7 +269,7 @@ agg_hg_basis_grad_parameters(
     const int* __restrict__ edge_types, const IdxT* __restrict__ type_degree, index_t n_edges,
     index_t n_dst_nodes, index_t n_teams, int n_batch, int n_types, int n_bases, int dim) {
   using A = accum_t<T>;
-  constexpr int NB = 4;
+  constexpr int NB = sizeof(A) == 8 ? 2 : 4;
   const index_t team = first_item();
   if (team >= n_teams) return;
   const NodeArray<const T> g{grad_output, grad_output_row, grad_output_batch};
@@ -293,6 +305,7 @@ agg_hg_basis_grad_parameters(
       A q[NB] = {};
       for (index_t batch = 0; batch < n_batch; ++batch) {
         const T* from = g.at(batch, dst) + (weights ? base : type) * dim;
+#pragma unroll 1
         for (int c = lane * VEC; c < dim; c += lanes * VEC) {
           A features[VEC];
           load_vec<T, VEC>(features, x.at(batch, src) + c);
@@ -322,7 +335,7 @@ agg_hg_basis_grad_parameters(
 // grad_weights[r, b] = sum over teams, eight strands of them added in a fixed order.
 // Launch: blockDim (32, kBlockThreads / 32), one thread column per entry.
 template <typename T>
-__global__ void __launch_bounds__(kBlockThreads)
+__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 agg_hg_basis_grad_weights(void* __restrict__ grad_weights, index_t grad_weights_row, int is_float,
                           const accum_t<T>* __restrict__ partials, index_t n_teams, int n_types,
                           int n_bases) {
@@ -335,6 +348,7 @@ agg_hg_basis_grad_weights(void* __restrict__ grad_weights, index_t grad_weights_
     const index_t i = tile * 32 + threadIdx.x;
     A sum = A(0);
     if (i < size)
+#pragma unroll 4
       for (index_t t = threadIdx.y; t < n_teams; t += kStrands) sum += partials[t * size + i];
     strands[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();

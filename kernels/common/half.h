@@ -25,7 +25,7 @@ template <typename To, typename From> EG_HD To bit_cast(From from) {
   static_assert(sizeof(To) == sizeof(From), "bit_cast needs types of one size");
   To to;
 #if defined(__CUDACC__)
-  __builtin_memcpy(&to, &from, sizeof(To));
+  memcpy(&to, &from, sizeof(To));
 #else
   std::memcpy(&to, &from, sizeof(To));
 #endif

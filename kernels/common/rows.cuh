@@ -8,7 +8,9 @@
 
 namespace edgegrad {
 
+// Named resident blocks keep ptxas from trading a few spilled bytes for occupancy.
 constexpr int kBlockThreads = 256;
+constexpr int kResidentBlocks = 4;
 
 struct Pieces {
   const index_t *row, *begin, *end;  // null: items are rows

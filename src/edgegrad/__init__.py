@@ -1,5 +1,6 @@
 """Graph operators with explicit gradients, for any array library, on GPU and CPU."""
 
+from edgegrad import operators
 from edgegrad._host import set_num_threads
 from edgegrad.config import __version__, show_config
 from edgegrad.errors import ArgumentError, BackendError
@@ -20,7 +21,6 @@ from edgegrad.graph import (
     make_csc_hg,
     to_scipy,
 )
-from edgegrad import operators  # isort: skip  # operators build on everything above
 
 __all__ = [
     "ArgumentError",

@@ -38,7 +38,7 @@ def _facts() -> list[tuple[str, str]]:
         ("python", f"{sys.version.split()[0]} on {platform.system()} {platform.machine()}"),
         ("numpy", np.__version__),
         ("host", f"{_host.isa()}, {_host.num_threads()} threads (OMP_NUM_THREADS changes them)"),
-        ("kernels", str(cuda.kernels_folder())),
+        ("kernels", str(cuda.KERNELS)),
         *_cuda_facts(),
     ]
     for name, (purpose, extra) in _OPTIONAL.items():
@@ -60,5 +60,7 @@ def _cuda_facts() -> list[tuple[str, str]]:
     for i in range(runtime.getDeviceCount()):
         p = runtime.getDeviceProperties(i)
         arch = f"sm_{p['major']}{p['minor']}"
-        facts.append((f"cuda:{i}", f"{p['name'].decode()}, {arch}, {p['totalGlobalMem'] >> 30} GiB"))
+        facts.append(
+            (f"cuda:{i}", f"{p['name'].decode()}, {arch}, {p['totalGlobalMem'] >> 30} GiB")
+        )
     return [*facts, ("cache", cache)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
 from edgegrad.errors import wrong_type, wrong_value
 from edgegrad.graph import Graph
@@ -56,13 +57,13 @@ class Operator:
     source: str = ""
     scratch: str = "none"
 
-    @property
+    @cached_property
     def fwd(self) -> tuple[Arg, ...]:
         """Arrays of the forward function."""
         written = (replace(a, written=True) for a in (*self.outputs, *self.saved))
         return (*written, *self.inputs)
 
-    @property
+    @cached_property
     def bwd(self) -> tuple[Arg, ...]:
         """Arrays of the backward function: gradients written, gradients read, what was kept."""
         grads = (
@@ -73,6 +74,15 @@ class Operator:
         read = (replace(a, name=a.grad, grad="") for a in self.outputs)
         kept = (a for a in (*self.inputs, *self.outputs) if a.name in self.keeps)
         return (*grads, *read, *kept, *self.saved)
+
+    @cached_property
+    def checked(self) -> dict[str, tuple[Arg, ...]]:
+        """Arrays of each half in the order of their check: what binds sizes comes first."""
+
+        def late(a: Arg) -> tuple[bool, bool]:
+            return not self.derived.keys().isdisjoint(a.axes), a.written
+
+        return {half: tuple(sorted(getattr(self, half), key=late)) for half in ("fwd", "bwd")}
 
 
 @dataclass
@@ -92,9 +102,8 @@ class Call:
 
 
 def check(
-    where: str,
     op: Operator,
-    args: tuple[Arg, ...],
+    half: Literal["fwd", "bwd"],
     graph: Any,
     given: Mapping[str, Any],
     sizes: Mapping[str, int] | None = None,
@@ -104,30 +113,30 @@ def check(
 
     Parameters
     ----------
-    where : str
-        Name of the public function, for messages.
-    op, args
-        The declaration, and its `fwd` or `bwd` arrays.
+    op, half
+        The declaration, and which of its two functions was called.
     graph
         The graph given; its sizes bind the axes of its arrays.
     given
         Array (or None) by argument name.
     sizes
-        Axes fixed by options before any array is looked at.
+        Numbers that derived axes need beyond those of the graph and the arrays.
+    stream_id
+        The stream the arrays will be used on.
 
     Raises
     ------
     ArgumentError
         The first mismatch, in the order of a reader: kind, dtype, device, shape, layout, overlap.
     """
+    where = f"{op.name}_{half}"
     if not isinstance(graph, Graph) or graph.kind not in op.graphs:
         kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
         raise wrong_type(where, "graph", f"type {type(graph).__name__}", kinds)
     call = Call(where, {}, {**graph.sizes, **(sizes or {})}, {}, graph.device)
     outputs: list[ArrayView] = []
     inputs: list[ArrayView] = []
-    # Inputs first: they bind the sizes that outputs and derived axes are held to.
-    for arg in _in_order(op, args):
+    for arg in op.checked[half]:
         array = given[arg.name]
         if array is None:
             if not arg.optional:
@@ -160,19 +169,6 @@ def check(
                     where, names[-1], f"memory shared with `{names[0]}`", "memory of its own"
                 )
     return call
-
-
-_ORDERS: dict[tuple[Arg, ...], tuple[Arg, ...]] = {}
-
-
-def _in_order(op: Operator, args: tuple[Arg, ...]) -> tuple[Arg, ...]:
-    """Order arrays so that sizes are bound before they are needed."""
-    try:
-        return _ORDERS[args]
-    except KeyError:
-        needs = op.derived.keys()
-        order = sorted(args, key=lambda a: (not needs.isdisjoint(a.axes), a.written))
-        return _ORDERS.setdefault(args, tuple(order))
 
 
 def _check_dtype(call: Call, arg: Arg, a: ArrayView) -> None:

@@ -18,6 +18,9 @@ from typing import Any
 from edgegrad.errors import BackendError, wrong_value
 from edgegrad.interop import ArrayView
 
+# The live folder in an editable install, the wheel's copy otherwise.
+KERNELS = Path(str(importlib.resources.files("edgegrad").joinpath("kernels")))
+
 BLOCK_THREADS = 256  # kBlockThreads in kernels/common/rows.cuh
 MAX_ACCESS_BYTES = 16
 WARP = 32
@@ -81,32 +84,28 @@ def cupy() -> Any:
     return cp
 
 
-def kernels_folder() -> Path:
-    """Return the folder of the CUDA sources, in the wheel or in an editable checkout."""
-    return Path(str(importlib.resources.files("edgegrad").joinpath("kernels")))
-
-
 @functools.cache
 def options() -> tuple[str, ...]:
     """Return the compiler options of every kernel."""
-    folder = kernels_folder()
     # CuPy's disk cache hashes the source and the options but not the files behind -I: without
     # this digest an edited header would silently keep the old machine code.
-    headers = b"".join(f.read_bytes() for f in sorted(folder.glob("common/*")))
+    headers = b"".join(f.read_bytes() for f in sorted(KERNELS.glob("common/*")))
     digest = hashlib.sha256(headers).hexdigest()[:15]
-    return ("-std=c++17", f"-I{folder}", f"-DEG_HEADERS=0x{digest}")
+    return ("-std=c++17", f"-I{KERNELS}", f"-DEG_HEADERS=0x{digest}")
 
 
 @functools.cache
 def load(source: str, kernel: str, device_id: int) -> Any:
     """Compile a kernel, once per process and device."""
     del device_id  # a module is loaded into the device that is current, so it is part of the key
-    code = (kernels_folder() / source).read_text()
+    code = (KERNELS / source).read_text()
     try:
         module = cupy().RawModule(code=code, options=options(), name_expressions=(kernel,))
         return module.get_function(kernel)
     except cupy().cuda.compiler.CompileException as error:
-        raise BackendError(f"{source}: {kernel} with {options()} does not compile: {error}") from None
+        raise BackendError(
+            f"{source}: {kernel} with {options()} does not compile: {error}"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -305,9 +305,7 @@ def _host_violation(graph: Graph) -> tuple[int, int]:
     return -1, -1
 
 
-KERNELS = tuple(
-    ("graph.cu", f"edgegrad::validate_csc<{ids}>") for ids in ("int", "long long")
-)
+KERNELS = tuple(("graph.cu", f"edgegrad::validate_csc<{ids}>") for ids in ("int", "long long"))
 
 
 def _cuda_violation(graph: Graph) -> tuple[int, int]:

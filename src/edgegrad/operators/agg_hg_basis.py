@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -107,12 +108,10 @@ def agg_hg_basis_n2n_post_fwd(
     The first call on a graph may build what it needs of it (groups by type, cuts of long rows).
     Source: Schlichtkrull et al. 2018, arXiv:1703.06103, eq. 2-3.
     """
-    where = "agg_hg_basis_n2n_post_fwd"
-    _check_options(where, graph, concat_own)
+    _check_options("agg_hg_basis_n2n_post_fwd", graph, concat_own)
     call = check(
-        where,
         AGG_HG_BASIS,
-        AGG_HG_BASIS.fwd,
+        "fwd",
         graph,
         {
             "output_embedding": output_embedding,
@@ -194,9 +193,8 @@ def agg_hg_basis_n2n_post_bwd(
             where, "grad_weights", "an array", "None, since `weights_combination` is None"
         )
     call = check(
-        where,
         AGG_HG_BASIS,
-        AGG_HG_BASIS.bwd,
+        "bwd",
         graph,
         {
             "grad_input": grad_input,
@@ -280,6 +278,7 @@ KERNELS = tuple(
     (_SOURCE, name)
     for name in (
         *(cuda.instance("agg_hg_basis_fwd", *p) for p in _WIDE),
+        *(cuda.instance("agg_hg_basis_fwd_by_type", *p) for p in _WIDE),
         *(cuda.instance("agg_hg_basis_own", t, v) for t in FLOATS for v in cuda.vec_widths(t)),
         *(cuda.instance("agg_hg_basis_grad_input", *p) for p in _WIDE),
         *(cuda.instance("agg_hg_basis_merge", t, i) for t in FLOATS for i in cuda.INDEX_DTYPES),
@@ -290,13 +289,14 @@ KERNELS = tuple(
 
 
 def _cuda_fwd(call: Call, graph: Graph, concat_own: bool, norm: bool, stream_id: int) -> None:
-    groups = None
-    if norm or call.arrays["weights_combination"] is None:
+    if call.arrays["weights_combination"] is None:
         groups = build.type_groups(graph, stream_id)
-    by_type = call.arrays["weights_combination"] is None
-    rows = ("groups", groups.offsets) if groups and by_type else ("rows", graph.offsets)
-    cut = build.pieces(graph, *rows, CUDA_PIECE_EDGES, stream_id)
-    plan = _plan_fwd(call, graph, groups, cut, concat_own, norm)
+        cut = build.pieces(graph, "groups", groups.offsets, CUDA_PIECE_EDGES, stream_id)
+        plan = _plan_fwd_by_type(call, graph, groups, cut, concat_own, norm)
+    else:
+        type_degree = build.type_groups(graph, stream_id).type_degree if norm else None
+        cut = build.pieces(graph, "rows", graph.offsets, CUDA_PIECE_EDGES, stream_id)
+        plan = _plan_fwd(call, graph, type_degree, cut, concat_own)
     cuda.run(plan, call.device, stream_id)
 
 
@@ -312,24 +312,14 @@ def _cuda_bwd(call: Call, graph: Graph, concat_own: bool, norm: bool, stream_id:
 
 
 def _plan_fwd(
-    call: Call,
-    graph: Graph,
-    groups: build.TypeGroups | None,
-    cut: build.Pieces,
-    concat_own: bool,
-    norm: bool,
+    call: Call, graph: Graph, type_degree: Any, cut: build.Pieces, concat_own: bool
 ) -> cuda.Plan:
     a, shape = call.arrays, _Shape(call)
-    output, x, weights = a["output_embedding"], a["input_embedding"], a["weights_combination"]
-    by_type = weights is None
-    offsets = groups.offsets if groups and by_type else graph.offsets
-    location = cuda.pointer(groups.location if groups and by_type else None)
+    output, x = a["output_embedding"], a["input_embedding"]
     vec = cuda.vec_width(output.dtype, shape.dim, output, x)
     lanes = cuda.lanes(shape.dim, vec)
-    bases = 4 if vec == 8 else 8  # kBases<VEC>
-    column_tiles = -(-shape.dim // (lanes * vec))
-    tiles = column_tiles * (1 if by_type else -(-shape.n_bases // bases))
-    width = shape.dim if by_type else shape.n_bases * shape.dim
+    bases = 2 if vec == 8 else 4  # kBases<VEC>
+    tiles = -(-shape.dim // (lanes * vec)) * -(-shape.n_bases // bases)
 
     def launch(items: int, partials: Any, pieces: tuple[int, int, int]) -> cuda.Launch:
         return cuda.Launch(
@@ -339,31 +329,74 @@ def _plan_fwd(
             block=(lanes, cuda.BLOCK_THREADS // lanes),
             args=(
                 *_rows(output), partials, *_rows(x), *_factors(a),
-                offsets.ptr, graph.indices.ptr, graph.edge_types.ptr,
-                cuda.pointer(groups.type_degree if groups and norm else None),
-                cuda.pointer(groups.order if groups and by_type else None), location,
-                *pieces, np.int64(items), np.int64(cut.limit),
-                *shape.scalars("n_batch", "n_types", "n_bases", "dim"),
+                graph.offsets.ptr, graph.indices.ptr, graph.edge_types.ptr,
+                cuda.pointer(type_degree), *pieces, np.int64(items), np.int64(cut.limit),
+                *shape.scalars("n_batch", "n_bases", "dim"),
             ),
         )  # fmt: skip
 
-    launches = [launch(len(offsets) - 1, 0, (0, 0, 0))]
-    n_pieces = len(cut.row)
-    if n_pieces:
-        pieces = (cut.row.ptr, cut.begin.ptr, cut.end.ptr)
-        launches.append(launch(n_pieces, cuda.Scratch(), pieces))
-        divide = by_type and norm
-        launches.append(_merge(shape, output, graph, cut, location, offsets, divide, width))
-    own = _plan_own(shape, output, x, by_type, concat_own)
-    scratch = shape.n_batch * n_pieces * width * shape.accumulator_size
-    return cuda.Plan((*own, *launches), scratch)
+    width = shape.n_bases * shape.dim
+    merge = _merge(shape, output, graph, cut, 0, graph.offsets, False, width)
+    own = _plan_own(shape, output, x, 0, concat_own)
+    return _with_pieces(shape, graph.n_dst_nodes, cut, launch, merge, width, own)
+
+
+def _plan_fwd_by_type(
+    call: Call,
+    graph: Graph,
+    groups: build.TypeGroups,
+    cut: build.Pieces,
+    concat_own: bool,
+    norm: bool,
+) -> cuda.Plan:
+    a, shape = call.arrays, _Shape(call)
+    output, x = a["output_embedding"], a["input_embedding"]
+    vec = cuda.vec_width(output.dtype, shape.dim, output, x)
+    lanes = cuda.lanes(shape.dim, vec)
+
+    def launch(items: int, partials: Any, pieces: tuple[int, int, int]) -> cuda.Launch:
+        return cuda.Launch(
+            _SOURCE,
+            cuda.instance("agg_hg_basis_fwd_by_type", output.dtype, graph.index_dtype, vec),
+            grid=shape.grid(items, lanes, -(-shape.dim // (lanes * vec))),
+            block=(lanes, cuda.BLOCK_THREADS // lanes),
+            args=(
+                *_rows(output), partials, *_rows(x), *_companion(a["edge_weight"]),
+                groups.offsets.ptr, graph.indices.ptr, groups.order.ptr, groups.location.ptr,
+                *pieces, np.int64(items), np.int64(cut.limit),
+                *shape.scalars("n_batch", "n_types"), np.int32(norm), np.int32(shape.dim),
+            ),
+        )  # fmt: skip
+
+    location = groups.location.ptr
+    merge = _merge(shape, output, graph, cut, location, groups.offsets, norm, shape.dim)
+    own = _plan_own(shape, output, x, shape.n_types * shape.dim, concat_own)
+    return _with_pieces(shape, len(groups.location), cut, launch, merge, shape.dim, own)
+
+
+def _with_pieces(
+    shape: _Shape,
+    rows: int,
+    cut: build.Pieces,
+    launch: Callable[[int, Any, tuple[int, int, int]], cuda.Launch],
+    merge: cuda.Launch,
+    width: int,
+    before: tuple[cuda.Launch, ...] = (),
+) -> cuda.Plan:
+    """Launch a row-wise kernel over short rows, then over the pieces of long ones, and merge."""
+    short = (*before, launch(rows, 0, (0, 0, 0)))
+    n = len(cut.row)
+    if n == 0:
+        return cuda.Plan(short)
+    pieces = launch(n, cuda.Scratch(), (cut.row.ptr, cut.begin.ptr, cut.end.ptr))
+    scratch = shape.n_batch * n * width * shape.accumulator_size
+    return cuda.Plan((*short, pieces, merge), scratch)
 
 
 def _plan_own(
-    shape: _Shape, output: Any, x: Any, by_type: bool, concat_own: bool
+    shape: _Shape, output: Any, x: Any, zero_width: int, concat_own: bool
 ) -> tuple[cuda.Launch, ...]:
     """What no edge writes: zeros of absent types, and the own row."""
-    zero_width = shape.n_blocks * shape.dim if by_type else 0
     own_width = shape.dim if concat_own else 0
     if zero_width + own_width == 0:
         return ()
@@ -411,14 +444,8 @@ def _plan_grad_input(
             ),
         )  # fmt: skip
 
-    launches = [launch(graph.n_src_nodes, 0, (0, 0, 0))]
-    n_pieces = len(cut.row)
-    if n_pieces:
-        pieces = (cut.row.ptr, cut.begin.ptr, cut.end.ptr)
-        launches.append(launch(n_pieces, cuda.Scratch(), pieces))
-        launches.append(_merge(shape, result, graph, cut, 0, rev.offsets, False, shape.dim))
-    scratch = shape.n_batch * n_pieces * shape.dim * shape.accumulator_size
-    return cuda.Plan(tuple(launches), scratch)
+    merge = _merge(shape, result, graph, cut, 0, rev.offsets, False, shape.dim)
+    return _with_pieces(shape, graph.n_src_nodes, cut, launch, merge, shape.dim)
 
 
 def _merge(

@@ -1,0 +1,33 @@
+"""A progress bar, where there is somebody to see it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def progress(total: int, what: str) -> Iterator[Callable[[str], None]]:
+    """Give a function that moves the bar one step on and shows a few words beside it.
+
+    The bar goes to stderr and needs a terminal there and the package rich; else nothing is shown.
+    """
+    try:
+        if not sys.stderr.isatty():
+            raise ImportError
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        yield lambda words: None
+        return
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} epochs"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[words]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total, words="")
+        yield lambda words: bar.update(task, advance=1, words=words)
