@@ -1,6 +1,7 @@
 // agg_hg_basis: R-GCN aggregation with basis regularisation (Schlichtkrull et al. 2018, eq. 2-3).
 //
-//   k_e  = w_e / n_e               w_e edge weight or 1; n_e in-edges of e's type at its destination,
+//   k_e  = w_e / n_e               w_e edge weight or 1; n_e in-edges of e's type at its
+//   destination,
 //                                  or 1 without normalisation
 //   y_ib = sum_{e = (j -> i)} k_e W_{t(e) b} x_j           with weights W, blocks b side by side
 //   y_ir = sum_{e = (j -> i), t(e) = r} k_e x_j            without, blocks r side by side
@@ -22,12 +23,6 @@ namespace edgegrad {
 // would halve the gathers of many bases, and leave half the warps to hide them (96 registers).
 template <int VEC> constexpr int kBases = VEC >= 8 ? 2 : 4;
 
-template <typename T> struct NodeArray {  // [batch,] rows, columns
-  T* data;
-  index_t row, batch;
-  __device__ __forceinline__ T* at(index_t b, index_t r) const { return data + b * batch + r * row; }
-};
-
 // What edges are multiplied by; arrays are in CSC order.
 template <typename T, typename IdxT> struct Factors {
   const void *weights, *edge_weight;  // null: absent
@@ -41,7 +36,8 @@ template <typename T, typename IdxT> struct Factors {
     return type_degree ? A(1) / static_cast<A>(type_degree[e]) : A(1);
   }
   __device__ __forceinline__ A edge(index_t e) const {
-    return edge_weight ? norm(e) * load_companion<T>(edge_weight, edge_weight_is_float, e) : norm(e);
+    return edge_weight ? norm(e) * load_companion<T>(edge_weight, edge_weight_is_float, e)
+                       : norm(e);
   }
   __device__ __forceinline__ A weight(index_t type, int b) const {
     return load_companion<T>(weights, weights_are_float, type * weights_row + b);
@@ -110,15 +106,16 @@ agg_hg_basis_fwd(T* __restrict__ output, index_t output_row, index_t output_batc
 // destination * n_types + type. The norm of a whole group is one factor; pieces leave it to merge.
 template <typename T, typename IdxT, int VEC>
 __global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
-agg_hg_basis_fwd_by_type(
-    T* __restrict__ output, index_t output_row, index_t output_batch,
-    accum_t<T>* __restrict__ partials, const T* __restrict__ input, index_t input_row,
-    index_t input_batch, const void* __restrict__ edge_weight, int edge_weight_is_float,
-    const IdxT* __restrict__ offsets, const IdxT* __restrict__ indices,
-    const IdxT* __restrict__ order, const index_t* __restrict__ location,
-    const index_t* __restrict__ piece_row, const index_t* __restrict__ piece_begin,
-    const index_t* __restrict__ piece_end, index_t n_items, index_t limit, int n_batch, int n_types,
-    int normalise, int dim) {
+agg_hg_basis_fwd_by_type(T* __restrict__ output, index_t output_row, index_t output_batch,
+                         accum_t<T>* __restrict__ partials, const T* __restrict__ input,
+                         index_t input_row, index_t input_batch,
+                         const void* __restrict__ edge_weight, int edge_weight_is_float,
+                         const IdxT* __restrict__ offsets, const IdxT* __restrict__ indices,
+                         const IdxT* __restrict__ order, const index_t* __restrict__ location,
+                         const index_t* __restrict__ piece_row,
+                         const index_t* __restrict__ piece_begin,
+                         const index_t* __restrict__ piece_end, index_t n_items, index_t limit,
+                         int n_batch, int n_types, int normalise, int dim) {
   using A = accum_t<T>;
   const NodeArray<const T> x{input, input_row, input_batch};
   const NodeArray<T> y{output, output_row, output_batch};
@@ -186,8 +183,7 @@ agg_hg_basis_grad_input(T* __restrict__ grad_input, index_t grad_input_row,
                         const void* __restrict__ edge_weight, int edge_weight_is_float,
                         const IdxT* __restrict__ offsets, const IdxT* __restrict__ dst,
                         const IdxT* __restrict__ position, const int* __restrict__ edge_types,
-                        const IdxT* __restrict__ type_degree,
-                        const index_t* __restrict__ piece_row,
+                        const IdxT* __restrict__ type_degree, const index_t* __restrict__ piece_row,
                         const index_t* __restrict__ piece_begin,
                         const index_t* __restrict__ piece_end, index_t n_items, index_t limit,
                         int n_batch, index_t n_dst_nodes, int n_blocks, int concat_own, int dim) {
@@ -229,45 +225,21 @@ agg_hg_basis_grad_input(T* __restrict__ grad_input, index_t grad_input_row,
       }
 }
 
-// Adds up the pieces of every long row, in piece order. Rows are as in the kernel that left them.
-template <typename T, typename IdxT>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
-agg_hg_basis_merge(T* __restrict__ output, index_t output_row, index_t output_batch,
-                   const accum_t<T>* __restrict__ partials, const index_t* __restrict__ piece_row,
-                   const index_t* __restrict__ first_piece, index_t n_long, index_t n_pieces,
-                   const index_t* __restrict__ location, const IdxT* __restrict__ offsets,
-                   int divide, int n_batch, int n_types, index_t width) {
-  using A = accum_t<T>;
-  const NodeArray<T> y{output, output_row, output_batch};
-  for (index_t batch = blockIdx.z; batch < n_batch; batch += gridDim.z)
-    for (index_t l = first_item(); l < n_long; l += item_stride()) {
-      const index_t row = piece_row[first_piece[l]];
-      const A scale = divide ? A(1) / static_cast<A>(offsets[row + 1] - offsets[row]) : A(1);
-      T* to = location ? y.at(batch, location[row] / n_types) + location[row] % n_types * width
-                       : y.at(batch, row);
-      for (index_t c = blockIdx.y * blockDim.x + threadIdx.x; c < width;
-           c += gridDim.y * blockDim.x) {
-        A sum = A(0);
-        for (index_t p = first_piece[l]; p < first_piece[l + 1]; ++p)
-          sum += partials[(batch * n_pieces + p) * width + c];
-        to[c] = narrow<T>(sum * scale);
-      }
-    }
-}
-
 // Teams take equal runs of edges, whatever rows those belong to. Each keeps its sums for dW in a
 // matrix of its own, which the kernel below adds up in team order.
 template <typename T, typename IdxT, int VEC>
 __global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
-agg_hg_basis_grad_parameters(
-    accum_t<T>* __restrict__ partials, void* __restrict__ grad_edge_weight,
-    int grad_edge_weight_is_float, const T* __restrict__ grad_output, index_t grad_output_row,
-    index_t grad_output_batch, const T* __restrict__ input, index_t input_row, index_t input_batch,
-    const void* __restrict__ weights, index_t weights_row, int weights_are_float,
-    const void* __restrict__ edge_weight, int edge_weight_is_float,
-    const IdxT* __restrict__ offsets, const IdxT* __restrict__ indices,
-    const int* __restrict__ edge_types, const IdxT* __restrict__ type_degree, index_t n_edges,
-    index_t n_dst_nodes, index_t n_teams, int n_batch, int n_types, int n_bases, int dim) {
+agg_hg_basis_grad_parameters(accum_t<T>* __restrict__ partials, void* __restrict__ grad_edge_weight,
+                             int grad_edge_weight_is_float, const T* __restrict__ grad_output,
+                             index_t grad_output_row, index_t grad_output_batch,
+                             const T* __restrict__ input, index_t input_row, index_t input_batch,
+                             const void* __restrict__ weights, index_t weights_row,
+                             int weights_are_float, const void* __restrict__ edge_weight,
+                             int edge_weight_is_float, const IdxT* __restrict__ offsets,
+                             const IdxT* __restrict__ indices, const int* __restrict__ edge_types,
+                             const IdxT* __restrict__ type_degree, index_t n_edges,
+                             index_t n_dst_nodes, index_t n_teams, int n_batch, int n_types,
+                             int n_bases, int dim) {
   using A = accum_t<T>;
   constexpr int NB = sizeof(A) == 8 ? 2 : 4;
   const index_t team = first_item();

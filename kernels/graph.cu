@@ -1,8 +1,8 @@
 // validate_csc: the first position at which each rule of a compressed graph is broken.
 //
 // found[rule] starts at the largest value and receives the lowest offending position by an integer
-// atomic, whose result does not depend on order. Rules, in the order of `found`: offsets begin at 0;
-// offsets end at n_indices; offsets do not decrease; indices in [0, n_src_nodes); edge types in
+// atomic, whose result does not depend on order. Rules, in the order of `found`: offsets begin at
+// 0; offsets end at n_indices; offsets do not decrease; indices in [0, n_src_nodes); edge types in
 // [0, n_edge_types); map in [0, n_indices); map without repetition (`seen` starts at 0).
 // Launch: any one-dimensional grid. Reading past a bad offset is avoided by never following one.
 #include "common/portable.h"

@@ -32,9 +32,7 @@ template <typename To, typename From> EG_HD To bit_cast(From from) {
   return to;
 }
 
-EG_HD float to_float(bfloat16_t x) {
-  return bit_cast<float>(static_cast<unsigned>(x.bits) << 16);
-}
+EG_HD float to_float(bfloat16_t x) { return bit_cast<float>(static_cast<unsigned>(x.bits) << 16); }
 
 // Round to nearest even; NaN stays a (quiet) NaN, which plain rounding could turn into infinity.
 EG_HD bfloat16_t to_bfloat16(float x) {

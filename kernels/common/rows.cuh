@@ -12,6 +12,14 @@ namespace edgegrad {
 constexpr int kBlockThreads = 256;
 constexpr int kResidentBlocks = 4;
 
+template <typename T> struct NodeArray {  // [batch,] rows, columns
+  T* data;
+  index_t row, batch;
+  __device__ __forceinline__ T* at(index_t b, index_t r) const {
+    return data + b * batch + r * row;
+  }
+};
+
 struct Pieces {
   const index_t *row, *begin, *end;  // null: items are rows
   index_t n_items, limit;

@@ -100,6 +100,11 @@ class Call:
         """Whether the host backend runs this call."""
         return self.device == "cpu"
 
+    @property
+    def n_batch(self) -> int:
+        """Number of node arrays side by side; 1 without a batch axis."""
+        return self.sizes[BATCH] if self.sizes.get(BATCH, UNBATCHED) != UNBATCHED else 1
+
 
 def check(
     op: Operator,
@@ -144,7 +149,7 @@ def check(
             call.arrays[arg.name] = None
             continue
         a = call.arrays[arg.name] = view(where, arg.name, array, stream_id)
-        _check_dtype(call, arg, a)
+        _check_dtype(call, op.checked[half], arg, a)
         if a.device != call.device:
             raise wrong_value(
                 where, arg.name, f"device {a.device}", f"{call.device}, where the graph is"
@@ -171,28 +176,30 @@ def check(
     return call
 
 
-def _check_dtype(call: Call, arg: Arg, a: ArrayView) -> None:
-    dtype = a.dtype
-    if arg.dtype in call.dtypes:
-        if dtype != call.dtypes[arg.dtype]:
-            other = next(n for n in call.arrays if call.arrays[n] is not None)
-            raise wrong_type(
-                call.where,
-                arg.name,
-                f"dtype {dtype}",
-                f"{call.dtypes[arg.dtype]}, the dtype of `{other}`",
-            )
+def _check_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, a: ArrayView) -> None:
+    dtype, known = a.dtype, call.dtypes.get(arg.dtype)
+    if known == dtype:
         return
+    if known is not None:
+        expected = f"{known}, the dtype of `{_first(call, args, arg.dtype)}`"
+        raise wrong_type(call.where, arg.name, f"dtype {dtype}", expected)
+    beside = ""
     if arg.dtype == "T":
         allowed: tuple[str, ...] = FLOATS
     elif arg.dtype.isalpha():
         t = call.dtypes["T"]
         allowed = (t, "float32") if t in HALVES else (t,)
+        beside = f", since `{_first(call, args, 'T')}` has {t}"
     else:
         allowed = (arg.dtype,)
     if dtype not in allowed:
-        raise wrong_type(call.where, arg.name, f"dtype {dtype}", " or ".join(allowed))
+        raise wrong_type(call.where, arg.name, f"dtype {dtype}", " or ".join(allowed) + beside)
     call.dtypes[arg.dtype] = dtype
+
+
+def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
+    """Return the argument that decided a dtype of the call."""
+    return next(o.name for o in args if o.dtype == variable and call.arrays[o.name] is not None)
 
 
 def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:

@@ -4,6 +4,7 @@
 // register tiles of kBases output blocks x kVectors packs walk over them.
 #include "agg_hg_basis.h"
 
+#include "row_loop.h"
 #include "simd.h"
 
 namespace edgegrad::EG_ISA {
@@ -75,10 +76,14 @@ template <typename T, typename I> struct Kernels {
   static void add_edges(int blocks, A* const* out, const T* const* x, const A (*k)[kBases], int n,
                         std::int64_t dim, bool first) {
     switch (blocks) {
-      case 1: return add_edges<1>(out, x, k, n, dim, first);
-      case 2: return add_edges<2>(out, x, k, n, dim, first);
-      case 3: return add_edges<3>(out, x, k, n, dim, first);
-      default: return add_edges<kBases>(out, x, k, n, dim, first);
+      case 1:
+        return add_edges<1>(out, x, k, n, dim, first);
+      case 2:
+        return add_edges<2>(out, x, k, n, dim, first);
+      case 3:
+        return add_edges<3>(out, x, k, n, dim, first);
+      default:
+        return add_edges<kBases>(out, x, k, n, dim, first);
     }
   }
 
@@ -121,76 +126,26 @@ template <typename T, typename I> struct Kernels {
     }
   }
 
-  // Adds up the pieces of one long row, in order, into the first of them.
-  static void merge(A* partials, std::int64_t pieces, std::int64_t width) {
-    for (std::int64_t i = 1; i < pieces; ++i)
-      for (std::int64_t c = 0; c < width; ++c) partials[c] += partials[i * width + c];
-  }
-
-  static void write(T* to, const A* from, std::int64_t width, A scale) {
-    for (std::int64_t c = 0; c < width; ++c) to[c] = narrow<T>(from[c] * scale);
-  }
-
-  static void copy(T* to, const T* from, std::int64_t width) {
-    std::memcpy(to, from, static_cast<std::size_t>(width) * sizeof(T));
-  }
-
-  // compute(row, begin, end, out) for every row; finish(row, sums) gets the accumulators. Rows
-  // whose type is its own accumulator are summed in place: direct(row) gives that place.
-  template <typename Compute, typename Direct, typename Finish, typename O>
-  static void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces,
-                       std::int64_t width, const Compute& compute, const Direct& direct,
-                       const Finish& finish) {
-    const int threads = num_threads();
-    const Scratch<A> partials(pieces.count * width), sums(threads * width);
-    parallel_for(pieces.count, threads, [&](std::int64_t i, int) {
-      compute(pieces.row[i], pieces.begin[i], pieces.end[i], partials.get() + i * width);
-    });
-    parallel_for(count_chunks(offsets, rows), threads, [&](std::int64_t chunk, int thread) {
-      const std::int64_t last = row_at(offsets, rows, (chunk + 1) * kChunkWork);
-      for (std::int64_t r = row_at(offsets, rows, chunk * kChunkWork); r < last; ++r) {
-        if (offsets[r + 1] - offsets[r] > pieces.limit) continue;
-        A* to = direct(r);
-        A* at = to == nullptr ? sums.get() + thread * width : to;
-        compute(r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), at);
-        finish(r, at);
-      }
-    });
-    for (std::int64_t i = 0, n; i < pieces.count; i += n) {
-      for (n = 1; i + n < pieces.count && pieces.row[i + n] == pieces.row[i]; ++n) {}
-      merge(partials.get() + i * width, n, width);
-      finish(pieces.row[i], partials.get() + i * width);
-    }
-  }
-
-  static A* in_place(T* row) {
-    if constexpr (sizeof(T) == sizeof(A)) {
-      return row;
-    } else {
-      return nullptr;
-    }
-  }
-
   static void forward(const Problem& p, const Pieces& pieces) {
     const std::int64_t width = p.blocks * p.dim;
     for (std::int64_t batch = 0; batch < p.batch; ++batch) {
-      for_rows(
+      for_rows<A>(
           static_cast<const I*>(p.offsets), p.n_dst, pieces, width,
           [&](std::int64_t, std::int64_t begin, std::int64_t end, A* out) {
             gather(p, batch, begin, end, nullptr, true, out);
           },
-          [&](std::int64_t r) { return in_place(p.output.at<T>(batch, r)); },
+          [&](std::int64_t r) { return in_place<T>(p.output.at<T>(batch, r)); },
           [&](std::int64_t r, const A* sums) {
             T* to = p.output.at<T>(batch, r);
-            if (static_cast<const void*>(to) != sums) write(to, sums, width, A(1));
-            if (p.concat_own) copy(to + width, p.input.at<T>(batch, r), p.dim);
+            if (static_cast<const void*>(to) != sums) write_row(to, sums, width, A(1));
+            if (p.concat_own) copy_row(to + width, p.input.at<T>(batch, r), p.dim);
           });
     }
   }
 
   // Without weights every (destination, type) is a row of its own; blocks between are zero.
-  static void forward_by_type(const Problem& p, const AggHgBasis::Groups& groups,
-                              const Pieces& pieces) {
+  static void
+  forward_by_type(const Problem& p, const AggHgBasis::Groups& groups, const Pieces& pieces) {
     const int threads = num_threads();
     const I* offsets = static_cast<const I*>(groups.offsets);
     for (std::int64_t batch = 0; batch < p.batch; ++batch) {
@@ -205,18 +160,19 @@ template <typename T, typename I> struct Kernels {
         const std::int64_t last = chunk * kRows + kRows < p.n_dst ? chunk * kRows + kRows : p.n_dst;
         for (std::int64_t r = chunk * kRows; r < last; ++r) {
           T* to = p.output.at<T>(batch, r);
-          std::memset(static_cast<void*>(to), 0, static_cast<std::size_t>(p.blocks * p.dim) * sizeof(T));
-          if (p.concat_own) copy(to + p.blocks * p.dim, p.input.at<T>(batch, r), p.dim);
+          std::memset(static_cast<void*>(to), 0,
+                      static_cast<std::size_t>(p.blocks * p.dim) * sizeof(T));
+          if (p.concat_own) copy_row(to + p.blocks * p.dim, p.input.at<T>(batch, r), p.dim);
         }
       });
-      for_rows(
+      for_rows<A>(
           offsets, groups.count, pieces, p.dim,
           [&](std::int64_t, std::int64_t begin, std::int64_t end, A* out) {
             gather(p, batch, begin, end, static_cast<const I*>(groups.order), false, out);
           },
-          [&](std::int64_t g) { return in_place(block(groups.location[g])); },
+          [&](std::int64_t g) { return in_place<T>(block(groups.location[g])); },
           [&](std::int64_t g, const A* sums) {
-            write(block(groups.location[g]), sums, p.dim, scale(g));
+            write_row(block(groups.location[g]), sums, p.dim, scale(g));
           });
     }
   }
@@ -252,14 +208,15 @@ template <typename T, typename I> struct Kernels {
       for (; c + kWidth <= p.dim; c += kWidth)
         grad_tile<1, false>(out, g, w, coefficient, n, blocks, p.dim, c, 0);
       if (c < p.dim)
-        grad_tile<1, true>(out, g, w, coefficient, n, blocks, p.dim, c, static_cast<int>(p.dim - c));
+        grad_tile<1, true>(out, g, w, coefficient, n, blocks, p.dim, c,
+                           static_cast<int>(p.dim - c));
     }
   }
 
   template <int NV, bool kPart>
-  static EG_INLINE void grad_tile(A* out, const T* const* g, const A* const* w,
-                                  const A* coefficient, int n, std::int64_t blocks,
-                                  std::int64_t dim, std::int64_t c, int part) {
+  static EG_INLINE void
+  grad_tile(A* out, const T* const* g, const A* const* w, const A* coefficient, int n,
+            std::int64_t blocks, std::int64_t dim, std::int64_t c, int part) {
     P acc[NV];
     for (int v = 0; v < NV; ++v)
       acc[v] = kPart ? load_part(out + c, part) : load(out + c + v * kWidth);
@@ -283,7 +240,7 @@ template <typename T, typename I> struct Kernels {
                          const Pieces& pieces) {
     const I* offsets = static_cast<const I*>(reverse.offsets);
     for (std::int64_t batch = 0; batch < p.batch; ++batch) {
-      for_rows(
+      for_rows<A>(
           offsets, p.n_src, pieces, p.dim,
           [&](std::int64_t r, std::int64_t begin, std::int64_t end, A* out) {
             // The own part is where the row's sum starts, so it enters once, with the first piece.
@@ -292,10 +249,10 @@ template <typename T, typename I> struct Kernels {
             for (std::int64_t c = 0; c < p.dim; ++c) out[c] = own ? widen(from[c]) : A(0);
             gather_grad(p, batch, reverse, p.n_edges, begin, end, out);
           },
-          [&](std::int64_t r) { return in_place(result.at<T>(batch, r)); },
+          [&](std::int64_t r) { return in_place<T>(result.at<T>(batch, r)); },
           [&](std::int64_t r, const A* sums) {
             T* to = result.at<T>(batch, r);
-            if (static_cast<const void*>(to) != sums) write(to, sums, p.dim, A(1));
+            if (static_cast<const void*>(to) != sums) write_row(to, sums, p.dim, A(1));
           });
     }
   }
@@ -403,10 +360,14 @@ template <typename T, typename Call> void with_index(const Problem& p, const Cal
 
 template <typename Call> void with_types(const Problem& p, const Call& call) {
   switch (p.dtype) {
-    case DType::float16: return with_index<half_t>(p, call);
-    case DType::bfloat16: return with_index<bfloat16_t>(p, call);
-    case DType::float32: return with_index<float>(p, call);
-    default: return with_index<double>(p, call);
+    case DType::float16:
+      return with_index<half_t>(p, call);
+    case DType::bfloat16:
+      return with_index<bfloat16_t>(p, call);
+    case DType::float32:
+      return with_index<float>(p, call);
+    default:
+      return with_index<double>(p, call);
   }
 }
 
@@ -422,7 +383,8 @@ constexpr AggHgBasis kFamily = {
       with_types(p, [&](auto kernels) { kernels.grad_input(p, grad_input, reverse, pieces); });
     },
     [](const Problem& p, void* grad_weights, void* grad_edge_weight) {
-      with_types(p, [&](auto kernels) { kernels.grad_parameters(p, grad_weights, grad_edge_weight); });
+      with_types(p,
+                 [&](auto kernels) { kernels.grad_parameters(p, grad_weights, grad_edge_weight); });
     },
 };
 

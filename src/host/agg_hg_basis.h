@@ -7,8 +7,8 @@ namespace edgegrad {
 
 struct AggHgBasis {
   struct Problem {
-    DType dtype;          // of all node arrays
-    bool wide;            // 64-bit ids
+    DType dtype;  // of all node arrays
+    bool wide;    // 64-bit ids
     std::int64_t batch, n_src, n_dst, n_edges, n_types;
     std::int64_t dim;     // width of the input
     std::int64_t blocks;  // n_bases, or n_types without weights

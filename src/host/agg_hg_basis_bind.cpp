@@ -10,24 +10,34 @@
 namespace edgegrad {
 namespace {
 
-
 const void* data_or_null(const ArrayView* a) { return a == nullptr ? nullptr : a->data; }
 
 double element(View a, std::int64_t i) {
   switch (a.dtype) {
-    case DType::float16: return widen(a.as<half_t>()[i]);
-    case DType::bfloat16: return widen(a.as<bfloat16_t>()[i]);
-    case DType::float32: return a.as<float>()[i];
-    default: return a.as<double>()[i];
+    case DType::float16:
+      return widen(a.as<half_t>()[i]);
+    case DType::bfloat16:
+      return widen(a.as<bfloat16_t>()[i]);
+    case DType::float32:
+      return a.as<float>()[i];
+    default:
+      return a.as<double>()[i];
   }
 }
 
 void set_element(View a, std::int64_t i, double value) {
   switch (a.dtype) {
-    case DType::float16: a.as<half_t>()[i] = to_half(static_cast<float>(value)); break;
-    case DType::bfloat16: a.as<bfloat16_t>()[i] = to_bfloat16(static_cast<float>(value)); break;
-    case DType::float32: a.as<float>()[i] = static_cast<float>(value); break;
-    default: a.as<double>()[i] = value;
+    case DType::float16:
+      a.as<half_t>()[i] = to_half(static_cast<float>(value));
+      break;
+    case DType::bfloat16:
+      a.as<bfloat16_t>()[i] = to_bfloat16(static_cast<float>(value));
+      break;
+    case DType::float32:
+      a.as<float>()[i] = static_cast<float>(value);
+      break;
+    default:
+      a.as<double>()[i] = value;
   }
 }
 
@@ -78,9 +88,9 @@ class Weights {
   std::vector<double> doubles_;
 };
 
-AggHgBasis::Problem problem(const Graph& graph, View input, View output, const ArrayView* weights,
-                            const ArrayView* edge_weight, const ArrayView* type_degree,
-                            bool concat_own) {
+AggHgBasis::Problem
+problem(const Graph& graph, View input, View output, const ArrayView* weights,
+        const ArrayView* edge_weight, const ArrayView* type_degree, bool concat_own) {
   AggHgBasis::Problem p{};
   const auto& offsets = nb::cast<View>(graph.offsets);
   p.dtype = input.dtype;
@@ -104,10 +114,11 @@ AggHgBasis::Problem problem(const Graph& graph, View input, View output, const A
   return p;
 }
 
-void forward(View output, View input, nb::handle weights, nb::handle edge_weight, const Graph& graph,
-             nb::handle type_degree, bool concat_own, std::int64_t limit, View row, View begin,
-             View end) {
-  auto p = problem(graph, input, output, view_or_null(weights), view_or_null(edge_weight), view_or_null(type_degree), concat_own);
+void forward(View output, View input, nb::handle weights, nb::handle edge_weight,
+             const Graph& graph, nb::handle type_degree, bool concat_own, std::int64_t limit,
+             View row, View begin, View end) {
+  auto p = problem(graph, input, output, view_or_null(weights), view_or_null(edge_weight),
+                   view_or_null(type_degree), concat_own);
   Weights w(view_or_null(weights), p.dtype);
   p.weights = w.data();
   const Pieces cut = pieces_of(limit, row, begin, end);
@@ -118,9 +129,10 @@ void forward(View output, View input, nb::handle weights, nb::handle edge_weight
 void forward_by_type(View output, View input, nb::handle edge_weight, const Graph& graph,
                      nb::handle type_degree, bool concat_own, View group_offsets, View location,
                      View order, std::int64_t limit, View row, View begin, View end) {
-  const auto p = problem(graph, input, output, nullptr, view_or_null(edge_weight), view_or_null(type_degree), concat_own);
-  const AggHgBasis::Groups groups{location.size(), group_offsets.data,
-                                  location.as<std::int64_t>(), order.data};
+  const auto p = problem(graph, input, output, nullptr, view_or_null(edge_weight),
+                         view_or_null(type_degree), concat_own);
+  const AggHgBasis::Groups groups{location.size(), group_offsets.data, location.as<std::int64_t>(),
+                                  order.data};
   const Pieces cut = pieces_of(limit, row, begin, end);
   const nb::gil_scoped_release release;
   agg_hg_basis_kernels().forward_by_type(p, groups, cut);
@@ -128,9 +140,10 @@ void forward_by_type(View output, View input, nb::handle edge_weight, const Grap
 
 void grad_input(View result, View grad_output, nb::handle weights, nb::handle edge_weight,
                 const Graph& graph, nb::handle type_degree, bool concat_own, View rev_offsets,
-                View rev_dst, View rev_position, std::int64_t limit, View row, View begin, View end) {
-  auto p = problem(graph, result, grad_output, view_or_null(weights), view_or_null(edge_weight), view_or_null(type_degree),
-                   concat_own);
+                View rev_dst, View rev_position, std::int64_t limit, View row, View begin,
+                View end) {
+  auto p = problem(graph, result, grad_output, view_or_null(weights), view_or_null(edge_weight),
+                   view_or_null(type_degree), concat_own);
   Weights w(view_or_null(weights), p.dtype);
   p.weights = w.data();
   const AggHgBasis::Reverse reverse{rev_offsets.data, rev_dst.data, rev_position.data};
@@ -145,9 +158,12 @@ void grad_parameters(nb::handle grad_weights, nb::handle grad_edge_weight, View 
                      nb::handle type_degree) {
   // Without edge weights their gradient is still defined; its own dtype then says how to store it.
   const ArrayView* factor = view_or_null(edge_weight);
-  auto p = problem(graph, input, grad_output, view_or_null(weights), factor, view_or_null(type_degree), false);
-  if (factor == nullptr && !grad_edge_weight.is_none()) p.edge_weight_dtype = view_or_null(grad_edge_weight)->dtype;
-  Weights w(view_or_null(weights), p.dtype), grad = Weights::like(view_or_null(grad_weights), p.dtype);
+  auto p = problem(graph, input, grad_output, view_or_null(weights), factor,
+                   view_or_null(type_degree), false);
+  if (factor == nullptr && !grad_edge_weight.is_none())
+    p.edge_weight_dtype = view_or_null(grad_edge_weight)->dtype;
+  Weights w(view_or_null(weights), p.dtype),
+      grad = Weights::like(view_or_null(grad_weights), p.dtype);
   p.weights = w.data();
   void* to_edges = grad_edge_weight.is_none() ? nullptr : view_or_null(grad_edge_weight)->data;
   {
@@ -166,9 +182,9 @@ void bind_agg_hg_basis(nb::module_& m) {
         nb::arg("graph"), type_degree, nb::arg("concat_own"), nb::arg("limit"), nb::arg("row"),
         nb::arg("begin"), nb::arg("end"));
   m.def("agg_hg_basis_forward_by_type", &forward_by_type, nb::arg("output"), nb::arg("input"),
-        edge_weight, nb::arg("graph"), type_degree, nb::arg("concat_own"),
-        nb::arg("group_offsets"), nb::arg("location"), nb::arg("order"), nb::arg("limit"),
-        nb::arg("row"), nb::arg("begin"), nb::arg("end"));
+        edge_weight, nb::arg("graph"), type_degree, nb::arg("concat_own"), nb::arg("group_offsets"),
+        nb::arg("location"), nb::arg("order"), nb::arg("limit"), nb::arg("row"), nb::arg("begin"),
+        nb::arg("end"));
   m.def("agg_hg_basis_grad_input", &grad_input, nb::arg("grad_input"), nb::arg("grad_output"),
         weights, edge_weight, nb::arg("graph"), type_degree, nb::arg("concat_own"),
         nb::arg("rev_offsets"), nb::arg("rev_dst"), nb::arg("rev_position"), nb::arg("limit"),

@@ -15,13 +15,15 @@
 namespace edgegrad {
 namespace {
 
-constexpr const char* kNames[] = {"float16", "bfloat16", "float32", "float64", "int8",  "int16",
-                                  "int32",   "int64",    "uint8",   "uint16",  "uint32", "uint64",
+constexpr const char* kNames[] = {"float16", "bfloat16",  "float32",    "float64",
+                                  "int8",    "int16",     "int32",      "int64",
+                                  "uint8",   "uint16",    "uint32",     "uint64",
                                   "bool",    "complex64", "complex128", "of another kind"};
 constexpr int kSizes[] = {2, 2, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 8, 16, 1};
 
 std::string class_name(nb::handle object) {
-  return nb::cast<std::string>(nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__"));
+  return nb::cast<std::string>(
+      nb::handle(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()))).attr("__name__"));
 }
 
 [[noreturn]] void reject_type(nb::handle object, const std::string& why = "") {
@@ -34,12 +36,12 @@ std::string class_name(nb::handle object) {
 DType sized(char kind, std::int64_t bytes) {
   for (int i = 0; i < static_cast<int>(DType::other); ++i) {
     const DType t = static_cast<DType>(i);
-    const char k = t == DType::bfloat16   ? 'V'
-                   : t <= DType::float64  ? 'f'
-                   : t <= DType::int64    ? 'i'
-                   : t <= DType::uint64   ? 'u'
-                   : t == DType::boolean  ? 'b'
-                                          : 'c';
+    const char k = t == DType::bfloat16  ? 'V'
+                   : t <= DType::float64 ? 'f'
+                   : t <= DType::int64   ? 'i'
+                   : t <= DType::uint64  ? 'u'
+                   : t == DType::boolean ? 'b'
+                                         : 'c';
     if (k == kind && kSizes[i] == bytes) return t;
   }
   return DType::other;
@@ -48,13 +50,20 @@ DType sized(char kind, std::int64_t bytes) {
 DType from_dlpack(DLDataType t) {
   if (t.lanes != 1) return DType::other;
   switch (t.code) {
-    case kInt: return sized('i', t.bits / 8);
-    case kUInt: return sized('u', t.bits / 8);
-    case kFloat: return sized('f', t.bits / 8);
-    case kBfloat: return sized('V', t.bits / 8);
-    case kComplex: return sized('c', t.bits / 8);
-    case kBool: return sized('b', t.bits / 8);
-    default: return DType::other;
+    case kInt:
+      return sized('i', t.bits / 8);
+    case kUInt:
+      return sized('u', t.bits / 8);
+    case kFloat:
+      return sized('f', t.bits / 8);
+    case kBfloat:
+      return sized('V', t.bits / 8);
+    case kComplex:
+      return sized('c', t.bits / 8);
+    case kBool:
+      return sized('b', t.bits / 8);
+    default:
+      return DType::other;
   }
 }
 
@@ -74,14 +83,14 @@ DType from_format(const char* format, std::int64_t bytes) {
 
 void set_ndim(ArrayView& a, int ndim) {
   if (ndim > kMaxDims)
-    throw nb::value_error((std::to_string(ndim) + " axes, expected at most " +
-                           std::to_string(kMaxDims)).c_str());
+    throw nb::value_error(
+        (std::to_string(ndim) + " axes, expected at most " + std::to_string(kMaxDims)).c_str());
   a.ndim = ndim;
 }
 
 // Byte strides become element strides; null means C order.
-template <typename Int> void set_layout(ArrayView& a, const Int* shape, const Int* byte_strides,
-                                        std::int64_t item) {
+template <typename Int> void
+set_layout(ArrayView& a, const Int* shape, const Int* byte_strides, std::int64_t item) {
   std::int64_t packed = 1;
   for (int i = a.ndim - 1; i >= 0; --i) {
     a.shape[i] = static_cast<std::int64_t>(shape[i]);
@@ -92,7 +101,8 @@ template <typename Int> void set_layout(ArrayView& a, const Int* shape, const In
     if (a.shape[i] > 1 && bytes % item != 0)
       throw nb::value_error(("a stride of " + std::to_string(bytes) +
                              " bytes, expected a multiple of its item size, " +
-                             std::to_string(item)).c_str());
+                             std::to_string(item))
+                                .c_str());
     a.strides[i] = bytes / item;
   }
 }
@@ -103,11 +113,14 @@ void check_alignment(const ArrayView& a) {
                        : item_size(a.dtype);
   if (a.size() > 0 && reinterpret_cast<std::uintptr_t>(a.data) % item != 0)
     throw nb::value_error(("an address that is not a multiple of its item size, expected one that "
-                           "is a multiple of " + std::to_string(item) + " bytes").c_str());
+                           "is a multiple of " +
+                           std::to_string(item) + " bytes")
+                              .c_str());
 }
 
 void fill(ArrayView& a, const DLTensor& t) {
-  if (t.dtype.bits % 8 != 0) throw nb::type_error("items narrower than a byte, expected whole bytes");
+  if (t.dtype.bits % 8 != 0)
+    throw nb::type_error("items narrower than a byte, expected whole bytes");
   a.data = t.data == nullptr ? nullptr : static_cast<char*>(t.data) + t.byte_offset;
   a.dtype = from_dlpack(t.dtype);
   a.device_type = t.device.device_type;
@@ -232,8 +245,8 @@ nb::object call_dlpack(nb::handle object, std::uintptr_t stream) {
 }
 
 bool is_jax(nb::handle object) {
-  const nb::object name = nb::getattr(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())),
-                                      "__module__", nb::none());
+  const nb::object name =
+      nb::getattr(reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())), "__module__", nb::none());
   return nb::isinstance<nb::str>(name) && nb::cast<std::string>(name).rfind("jax", 0) == 0;
 }
 
@@ -248,8 +261,8 @@ bool fill_from_dlpack(ArrayView& a, nb::handle object, std::uintptr_t stream) {
                                                   "used_dltensor_versioned")) {
     a.owner.versioned = v;
     if (v->version.major != 1)
-      throw nb::type_error(("DLPack version " + std::to_string(v->version.major) +
-                            ", expected version 1").c_str());
+      throw nb::type_error(
+          ("DLPack version " + std::to_string(v->version.major) + ", expected version 1").c_str());
     a.readonly = (v->flags & kReadOnlyFlag) != 0;
     fill(a, v->dl_tensor);
   } else if (auto* t = consume<DLManagedTensor>(capsule, "dltensor", "used_dltensor")) {
@@ -270,7 +283,9 @@ bool is_ndarray(nb::handle object) {
 }  // namespace
 
 Owner::Owner(Owner&& other) noexcept
-    : object(std::move(other.object)), buffer(other.buffer), legacy(other.legacy),
+    : object(std::move(other.object)),
+      buffer(other.buffer),
+      legacy(other.legacy),
       versioned(other.versioned) {
   other.buffer.reset();
   other.legacy = nullptr;
@@ -349,12 +364,12 @@ bool overlap(const ArrayView& a, const ArrayView& b) {
 nb::object view(nb::handle object, std::uintptr_t stream) {
   if (nb::isinstance<ArrayView>(object)) return nb::borrow(object);
   ArrayView a;
-  const bool found = is_ndarray(object)
-                         ? fill_from_buffer(a, object) || fill_from_bfloat16(a, object)
-                         : fill_from_exchange_api(a, object) ||
-                               fill_from_cuda_interface(a, object, stream) ||
-                               (PyObject_CheckBuffer(object.ptr()) && fill_from_buffer(a, object)) ||
-                               fill_from_dlpack(a, object, stream);
+  const bool found =
+      is_ndarray(object)
+          ? fill_from_buffer(a, object) || fill_from_bfloat16(a, object)
+          : fill_from_exchange_api(a, object) || fill_from_cuda_interface(a, object, stream) ||
+                (PyObject_CheckBuffer(object.ptr()) && fill_from_buffer(a, object)) ||
+                fill_from_dlpack(a, object, stream);
   if (!found) reject_type(object);
   check_alignment(a);
   return nb::cast(std::move(a));
@@ -410,8 +425,9 @@ nb::object exporter(nb::handle self) {
   const ArrayView& a = nb::cast<const ArrayView&>(self);
   const DLDataType t = [&] {
     const auto bits = static_cast<std::uint8_t>(8 * item_size(a.dtype));
-    static const std::uint8_t codes[] = {kFloat, kBfloat, kFloat, kFloat, kInt,  kInt,     kInt,    kInt,
-                                         kUInt,  kUInt,   kUInt,  kUInt,  kBool, kComplex, kComplex};
+    static const std::uint8_t codes[] = {kFloat, kBfloat, kFloat, kFloat,   kInt,
+                                         kInt,   kInt,    kInt,   kUInt,    kUInt,
+                                         kUInt,  kUInt,   kBool,  kComplex, kComplex};
     return DLDataType{codes[static_cast<int>(a.dtype)], bits, 1};
   }();
   std::size_t shape[kMaxDims];
@@ -425,9 +441,10 @@ nb::object exporter(nb::handle self) {
 
 void bind_array(nb::module_& m) {
   nb::class_<ArrayView>(m, "ArrayView", nb::is_final(),
-                        "A view of somebody's array: address, shape, strides in elements, dtype, "
+                        "A view of an array: address, shape, strides in elements, dtype, device."
                         "device. Exports itself by DLPack and the array interfaces.")
-      .def_prop_ro("ptr", [](const ArrayView& a) { return reinterpret_cast<std::uintptr_t>(a.data); })
+      .def_prop_ro("ptr",
+                   [](const ArrayView& a) { return reinterpret_cast<std::uintptr_t>(a.data); })
       .def_prop_ro("shape", [](const ArrayView& a) { return to_tuple(a.shape, a.ndim); })
       .def_prop_ro("strides", [](const ArrayView& a) { return to_tuple(a.strides, a.ndim); })
       .def_ro("ndim", &ArrayView::ndim)
@@ -462,7 +479,8 @@ void bind_array(nb::module_& m) {
       .def("__len__", [](const ArrayView& a) { return a.ndim > 0 ? a.shape[0] : 0; })
       .def("__repr__", [](const ArrayView& a) {
         std::string s = "ArrayView(" + std::string(kNames[static_cast<int>(a.dtype)]) + " (";
-        for (int i = 0; i < a.ndim; ++i) s += std::to_string(a.shape[i]) + (i + 1 < a.ndim ? ", " : "");
+        for (int i = 0; i < a.ndim; ++i)
+          s += std::to_string(a.shape[i]) + (i + 1 < a.ndim ? ", " : "");
         return s + ") on " + device_name(a) + ")";
       });
   m.def("view", &view, nb::arg("object"), nb::arg("stream") = 0,

@@ -26,9 +26,9 @@ class Owner {
   Owner& operator=(Owner&&) = delete;
   ~Owner();
 
-  nb::object object;                       // keeps the exporter alive
-  std::optional<Py_buffer> buffer;         // an open buffer export
-  DLManagedTensor* legacy = nullptr;       // a consumed "dltensor"
+  nb::object object;                              // keeps the exporter alive
+  std::optional<Py_buffer> buffer;                // an open buffer export
+  DLManagedTensor* legacy = nullptr;              // a consumed "dltensor"
   DLManagedTensorVersioned* versioned = nullptr;  // a consumed "dltensor_versioned"
 };
 

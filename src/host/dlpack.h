@@ -1,4 +1,5 @@
-// The parts of DLPack 1.x that importing and exporting an array needs (https://dmlc.github.io/dlpack).
+// The parts of DLPack 1.x that importing and exporting an array needs
+// (https://dmlc.github.io/dlpack).
 #pragma once
 #include <cstdint>
 
@@ -15,7 +16,14 @@ struct DLDataType {
   std::uint16_t lanes;
 };
 
-enum DLCode : std::uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBfloat = 4, kComplex = 5, kBool = 6 };
+enum DLCode : std::uint8_t {
+  kInt = 0,
+  kUInt = 1,
+  kFloat = 2,
+  kBfloat = 4,
+  kComplex = 5,
+  kBool = 6
+};
 enum DLDeviceType : std::int32_t { kCpu = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };
 
 struct DLTensor {

@@ -1,5 +1,5 @@
-// Validation, reverse graphs, groups by type and row pieces on the host. Every function is linear in
-// the graph, writes arrays the caller allocated, and is stable: edges keep their order.
+// Validation, reverse graphs, groups by type and row pieces on the host. Every function is linear
+// in the graph, writes arrays the caller allocated, and is stable: edges keep their order.
 #include "graph.h"
 
 #include <nanobind/stl/string.h>
@@ -80,7 +80,8 @@ i64 max_degree(const ArrayView& offsets) {
 }
 
 // Stable counting sort of positions by key: offsets over keys, and the positions in key order.
-template <typename K, typename I> void count_sort(const K* keys, i64 n, i64 n_keys, I* offsets, I* order) {
+template <typename K, typename I> void
+count_sort(const K* keys, i64 n, i64 n_keys, I* offsets, I* order) {
   std::fill(offsets, offsets + n_keys + 1, I(0));
   for (i64 i = 0; i < n; ++i) ++offsets[keys[i] + 1];
   for (i64 k = 0; k < n_keys; ++k) offsets[k + 1] += offsets[k];
@@ -152,7 +153,8 @@ void type_groups(ArrayView& group_offsets, ArrayView& location, ArrayView& type_
     i64 group = 0;
     for (i64 r = 0; r + 1 < offsets.size(); ++r)
       for (i64 begin = v[r], end; begin < v[r + 1]; begin = end, ++group) {
-        for (end = begin + 1; end < v[r + 1] && types[o[end]] == types[o[begin]]; ++end) {}
+        for (end = begin + 1; end < v[r + 1] && types[o[end]] == types[o[begin]]; ++end) {
+        }
         starts[group] = static_cast<I>(begin);
         location.as<i64>()[group] = r * n_types + types[o[begin]];
         for (i64 e = begin; e < end; ++e) type_degree.as<I>()[o[e]] = static_cast<I>(end - begin);
@@ -173,7 +175,8 @@ i64 count_pieces(const ArrayView& offsets, i64 limit) {
   });
 }
 
-void plan_pieces(ArrayView& row, ArrayView& begin, ArrayView& end, const ArrayView& offsets, i64 limit) {
+void plan_pieces(ArrayView& row, ArrayView& begin, ArrayView& end, const ArrayView& offsets,
+                 i64 limit) {
   with_ids(offsets, [&](const auto* v) {
     i64 n = 0;
     for (i64 r = 0; r + 1 < offsets.size(); ++r) {
@@ -191,22 +194,29 @@ void plan_pieces(ArrayView& row, ArrayView& begin, ArrayView& end, const ArrayVi
 
 void bind_graph(nb::module_& m) {
   nb::class_<Graph>(m, "Graph", "The struct behind edgegrad's graph types.")
-      .def("__init__",
-           [](Graph* self, nb::object offsets, nb::object indices, nb::object map_csc_to_coo,
-              nb::object edge_types, nb::object src_node_types, nb::object dst_node_types,
-              i64 n_src_nodes, i64 n_dst_nodes, i64 n_indices, i64 n_edge_types, i64 n_node_types) {
-             new (self) Graph{std::move(offsets),        std::move(indices),
-                              std::move(map_csc_to_coo), std::move(edge_types),
-                              std::move(src_node_types), std::move(dst_node_types),
-                              n_src_nodes,               n_dst_nodes,
-                              n_indices,                 n_edge_types,
-                              n_node_types};
-           },
-           nb::arg("offsets"), nb::arg("indices"), nb::arg("map_csc_to_coo").none(),
-           nb::arg("edge_types").none(), nb::arg("src_node_types").none(),
-           nb::arg("dst_node_types").none(), nb::arg("n_src_nodes"), nb::arg("n_dst_nodes"),
-           nb::arg("n_indices"), nb::arg("n_edge_types"), nb::arg("n_node_types"))
-      .def_ro("offsets", &Graph::offsets, "(n_dst_nodes + 1,), where each destination's edges begin.")
+      .def(
+          "__init__",
+          [](Graph* self, nb::object offsets, nb::object indices, nb::object map_csc_to_coo,
+             nb::object edge_types, nb::object src_node_types, nb::object dst_node_types,
+             i64 n_src_nodes, i64 n_dst_nodes, i64 n_indices, i64 n_edge_types, i64 n_node_types) {
+            new (self) Graph{std::move(offsets),
+                             std::move(indices),
+                             std::move(map_csc_to_coo),
+                             std::move(edge_types),
+                             std::move(src_node_types),
+                             std::move(dst_node_types),
+                             n_src_nodes,
+                             n_dst_nodes,
+                             n_indices,
+                             n_edge_types,
+                             n_node_types};
+          },
+          nb::arg("offsets"), nb::arg("indices"), nb::arg("map_csc_to_coo").none(),
+          nb::arg("edge_types").none(), nb::arg("src_node_types").none(),
+          nb::arg("dst_node_types").none(), nb::arg("n_src_nodes"), nb::arg("n_dst_nodes"),
+          nb::arg("n_indices"), nb::arg("n_edge_types"), nb::arg("n_node_types"))
+      .def_ro("offsets", &Graph::offsets,
+              "(n_dst_nodes + 1,), where each destination's edges begin.")
       .def_ro("indices", &Graph::indices, "(n_indices,), the source of each edge.")
       .def_ro("map_csc_to_coo", &Graph::map_csc_to_coo, "(n_indices,), edge ids, or None.")
       .def_ro("edge_types", &Graph::edge_types, "(n_indices,), int32, CSC order, or None.")

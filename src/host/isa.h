@@ -7,17 +7,25 @@
 #include "parallel.h"
 
 #if defined(EG_HAS_avx512)
-#define EG_DECLARE_FAMILY(Type, name)                                    \
-  namespace baseline { const Type& name(); }                             \
-  namespace avx2 { const Type& name(); }                                 \
-  namespace avx512 { const Type& name(); }                               \
-  inline const Type& name##_kernels() {                                  \
-    return isa() == Isa::avx512 ? avx512::name()                         \
-           : isa() == Isa::avx2 ? avx2::name()                           \
-                                : baseline::name();                      \
+#define EG_DECLARE_FAMILY(Type, name)               \
+  namespace baseline {                              \
+  const Type& name();                               \
+  }                                                 \
+  namespace avx2 {                                  \
+  const Type& name();                               \
+  }                                                 \
+  namespace avx512 {                                \
+  const Type& name();                               \
+  }                                                 \
+  inline const Type& name##_kernels() {             \
+    return isa() == Isa::avx512 ? avx512::name()    \
+           : isa() == Isa::avx2 ? avx2::name()      \
+                                : baseline::name(); \
   }
 #else
-#define EG_DECLARE_FAMILY(Type, name)                                    \
-  namespace baseline { const Type& name(); }                             \
+#define EG_DECLARE_FAMILY(Type, name) \
+  namespace baseline {                \
+  const Type& name();                 \
+  }                                   \
   inline const Type& name##_kernels() { return baseline::name(); }
 #endif

@@ -19,12 +19,14 @@ const char* isa_name();
 // left open: results go to places that belong to the chunk, scratch may belong to the thread.
 // Bodies do not throw; scratch is allocated before.
 template <typename Body>
-void parallel_for(std::int64_t chunks, [[maybe_unused]] int threads, const Body& body) {
-  if (threads == 1 || chunks <= 1) {
+void parallel_for(std::int64_t chunks, int threads, const Body& body) {
+  // Waking a thread costs about as much as a chunk or two of work.
+  const std::int64_t useful = chunks / 2 < threads ? chunks / 2 : threads;
+  if (useful <= 1) {
     for (std::int64_t i = 0; i < chunks; ++i) body(i, 0);
     return;
   }
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(static_cast<int>(useful))
   for (std::int64_t i = 0; i < chunks; ++i) body(i, omp_get_thread_num());
 }
 

@@ -77,7 +77,9 @@ def rounded(case: Case, T: np.dtype, companion_is_float: bool = False) -> dict[s
     """The arrays a call reads, rounded to the dtypes it is made with."""
     args = {a.name: a for a in case.args}
     return {
-        name: None if a is None else np.asarray(a).astype(dtype_of(args[name], T, companion_is_float))
+        name: None
+        if a is None
+        else np.asarray(a).astype(dtype_of(args[name], T, companion_is_float))
         for name, a in case.reads.items()
     }
 

@@ -44,7 +44,11 @@ def forward(
     by_type = _by_type(graph, factors(graph, edge_weight, norm))
 
     def one(m: np.ndarray) -> np.ndarray:
-        sums = np.stack([a @ m for a in by_type]) if by_type else np.zeros((0, graph.n_dst, m.shape[1]))
+        sums = (
+            np.stack([a @ m for a in by_type])
+            if by_type
+            else np.zeros((0, graph.n_dst, m.shape[1]))
+        )
         blocks = sums if weights is None else np.einsum("rb,rid->bid", weights, sums)
         parts = [*blocks, m[: graph.n_dst]] if concat_own else list(blocks)
         return np.concatenate(parts, axis=1) if parts else np.zeros((graph.n_dst, 0))

@@ -14,8 +14,6 @@ from .arrays import ndarray
 from .errors import Fault, SimtError
 from .module import Parameter
 
-# Bytes and pointers to void say nothing about their content.
-_ANYTHING = {"int8", "uint8"}
 _STRUCTS = {"half_t": "float16", "bfloat16_t": "bfloat16"}
 _KINDS = {"f": "f", "i": "iu", "u": "iub", "?": "bu"}
 
@@ -43,7 +41,7 @@ class Bound:
 
 def _fits(p: Parameter, dtype: np.dtype[Any]) -> bool:
     """Whether memory that was made as `dtype` may be read through the pointer."""
-    if p.kind == "v" or dtype.name in _ANYTHING:
+    if p.kind == "v":
         return True
     if p.kind == "x":
         struct = p.type.removeprefix("const ").rstrip("* ").split("::")[-1]
@@ -74,11 +72,9 @@ def _bind_pointer(where: str, p: Parameter, value: Any) -> tuple[int, Reach | No
         raise TypeError(
             f"{where} is a {type(value).__name__}, expected an address or a device array"
         )
-    if not _fits(p, dtype):
+    if not allocation.raw and not _fits(p, dtype):
         raise TypeError(f"{where} is memory of dtype {dtype}")
-    # Raw bytes, such as scratch, are used as what the pointer says.
-    raw = allocation.dtype.name in _ANYTHING
-    shift = memory.granule_shift(p.element_size) if raw else allocation.shift
+    shift = memory.granule_shift(p.element_size) if allocation.raw else allocation.shift
     return address, Reach(allocation, lo, hi, shift, p.is_const, p.name)
 
 

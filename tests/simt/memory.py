@@ -36,6 +36,8 @@ class Allocation:
             raise MemoryError(f"{nbytes} bytes of simulated device memory")
         self.nbytes, self.dtype = nbytes, dtype
         self.shift = granule_shift(dtype.itemsize)
+        # Bytes say nothing about what they hold: scratch memory is used as anything.
+        self.raw = dtype.name in ("int8", "uint8")
         n_granules = (nbytes >> self.shift) + 2
         make = np.zeros if defined else np.ones
         self.undefined: np.ndarray = make(n_granules, np.uint8)

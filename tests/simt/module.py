@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes as c
 import functools
 import re
-import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -127,4 +126,4 @@ def demangle(text: str) -> str:
     """Replace the compiler's names of shared arrays by readable ones."""
     if "_Z" not in text:
         return text
-    return subprocess.run(["c++filt"], input=text, capture_output=True, text=True).stdout.strip()
+    return toolchain.call("c++filt", stdin=text).strip()

@@ -76,10 +76,10 @@ def test_write_after_the_reads_of_others() -> None:
 
 
 def test_plain_read_after_the_atomics_of_others() -> None:
-    args = (cp.empty(1, np.int32),)
+    args = (cp.empty(1, np.int32), cp.zeros(1, np.int32))
     (fault,) = faults_of(kernel("block", "read_after_own_atomic"), (1,), (40,), args).faults
     assert fault.kind == "race"
-    assert fault.message.startswith("RAW hazard in shared memory")
+    assert fault.message.startswith("RAW hazard in global memory 'sum'")
 
 
 def histogram(bug: str = "") -> None:

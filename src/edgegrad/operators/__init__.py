@@ -1,5 +1,6 @@
 """Operators: pairs of plain functions that write their outputs and the gradients asked for."""
 
+from edgegrad.backends import rows
 from edgegrad.graph import make
 from edgegrad.operators import agg_hg_basis
 from edgegrad.operators.agg_hg_basis import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
@@ -11,8 +12,8 @@ OPERATORS = tuple(op for family in FAMILIES for op in family.OPERATORS)
 
 
 def kernels() -> tuple[tuple[str, str], ...]:
-    """Return every (source, kernel) that a plan can ask for, those of graphs included."""
-    return tuple(k for module in (make, *FAMILIES) for k in module.KERNELS)
+    """Return every (source, kernel) that a plan can ask for, the shared ones included."""
+    return tuple(k for module in (make, rows, *FAMILIES) for k in module.KERNELS)
 
 
 __all__ = ["OPERATORS", "agg_hg_basis_n2n_post_bwd", "agg_hg_basis_n2n_post_fwd", "kernels"]

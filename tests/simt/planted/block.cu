@@ -50,24 +50,22 @@ extern "C" __global__ void barriers_on_one_line(int* to) {
   to[threadIdx.x] = 1;
 }
 
-// The shuffle makes all threads read before thread 0 writes, which does not order their accesses.
+// The shuffle makes all threads read before one writes, which does not order their accesses. The
+// writer is the first to read, because it is the last to come to the barrier.
 extern "C" __global__ void write_after_reads(int* to) {
   __shared__ int value;
   if (threadIdx.x == 0) value = 3;
   __syncthreads();
   const int seen = value;
   __shfl_sync(0xffffffffu, seen, 0);
-  if (threadIdx.x == 0) value = 4;
+  if (threadIdx.x == 31) value = 4;
   to[threadIdx.x] = seen;
 }
 
 // The last thread takes its own addition for the last of all.
-extern "C" __global__ void read_after_own_atomic(int* to) {
-  __shared__ int sum;
-  if (threadIdx.x == 0) sum = 0;
-  __syncthreads();
-  atomicAdd(&sum, 1);
-  if (threadIdx.x == blockDim.x - 1) to[0] = sum;
+extern "C" __global__ void read_after_own_atomic(int* to, int* sum) {
+  atomicAdd(sum, 1);
+  if (threadIdx.x == blockDim.x - 1) to[0] = *sum;
 }
 
 // Counts keys in shared memory first.

@@ -1,0 +1,183 @@
+class ArrayView:
+    """
+    A view of an array: address, shape, strides in elements, dtype, device.device. Exports itself by DLPack and the array interfaces.
+    """
+
+    @property
+    def ptr(self) -> int: ...
+    @property
+    def shape(self) -> tuple: ...
+    @property
+    def strides(self) -> tuple: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def dtype(self) -> object: ...
+    @property
+    def device(self) -> object: ...
+    @property
+    def readonly(self) -> bool: ...
+    @property
+    def rows_contiguous(self) -> bool: ...
+    @property
+    def self_overlapping(self) -> bool: ...
+    @property
+    def __array_interface__(self) -> dict: ...
+    @property
+    def __cuda_array_interface__(self) -> dict: ...
+    def __dlpack__(self, **kwargs) -> object: ...
+    def __dlpack_device__(self) -> tuple: ...
+    def __len__(self) -> int: ...
+    def __repr__(self) -> str: ...
+
+def view(object: object, stream: int = 0) -> object:
+    """View an array of any kind without copying it."""
+
+def overlap(a: ArrayView, b: ArrayView) -> bool: ...
+
+class Graph:
+    """The struct behind edgegrad's graph types."""
+
+    def __init__(
+        self,
+        offsets: object,
+        indices: object,
+        map_csc_to_coo: object | None,
+        edge_types: object | None,
+        src_node_types: object | None,
+        dst_node_types: object | None,
+        n_src_nodes: int,
+        n_dst_nodes: int,
+        n_indices: int,
+        n_edge_types: int,
+        n_node_types: int,
+    ) -> None: ...
+    @property
+    def offsets(self) -> object:
+        """(n_dst_nodes + 1,), where each destination's edges begin."""
+
+    @property
+    def indices(self) -> object:
+        """(n_indices,), the source of each edge."""
+
+    @property
+    def map_csc_to_coo(self) -> object:
+        """(n_indices,), edge ids, or None."""
+
+    @property
+    def edge_types(self) -> object:
+        """(n_indices,), int32, CSC order, or None."""
+
+    @property
+    def src_node_types(self) -> object:
+        """(n_src_nodes,) or None; kept, not used."""
+
+    @property
+    def dst_node_types(self) -> object:
+        """(n_dst_nodes,) or None; kept, not used."""
+
+    @property
+    def n_src_nodes(self) -> int:
+        """Number of source rows."""
+
+    @property
+    def n_dst_nodes(self) -> int:
+        """Number of destination rows."""
+
+    @property
+    def n_indices(self) -> int:
+        """Number of edges."""
+
+    @property
+    def n_edge_types(self) -> int:
+        """Number of edge types; 0 without types."""
+
+    @property
+    def n_node_types(self) -> int:
+        """Number of node types; 0 without types."""
+
+def out_of_range(arg0: ArrayView, arg1: int, /) -> tuple[int, int]: ...
+def not_monotone(arg: ArrayView, /) -> tuple[int, int]: ...
+def repeated(arg: ArrayView, /) -> tuple[int, int]: ...
+def max_degree(arg: ArrayView, /) -> int: ...
+def sort_by_key(arg0: ArrayView, arg1: ArrayView, arg2: ArrayView, /) -> None: ...
+def expand_rows(arg0: ArrayView, arg1: ArrayView, /) -> None: ...
+def take(arg0: ArrayView, arg1: ArrayView, arg2: ArrayView, /) -> None: ...
+def order_by_type(arg0: ArrayView, arg1: ArrayView, arg2: ArrayView, /) -> int: ...
+def type_groups(
+    arg0: ArrayView,
+    arg1: ArrayView,
+    arg2: ArrayView,
+    arg3: ArrayView,
+    arg4: ArrayView,
+    arg5: ArrayView,
+    arg6: int,
+    /,
+) -> None: ...
+def count_pieces(arg0: ArrayView, arg1: int, /) -> int: ...
+def plan_pieces(
+    arg0: ArrayView, arg1: ArrayView, arg2: ArrayView, arg3: ArrayView, arg4: int, /
+) -> None: ...
+def agg_hg_basis_forward(
+    output: ArrayView,
+    input: ArrayView,
+    weights: object | None,
+    edge_weight: object | None,
+    graph: Graph,
+    type_degree: object | None,
+    concat_own: bool,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
+) -> None: ...
+def agg_hg_basis_forward_by_type(
+    output: ArrayView,
+    input: ArrayView,
+    edge_weight: object | None,
+    graph: Graph,
+    type_degree: object | None,
+    concat_own: bool,
+    group_offsets: ArrayView,
+    location: ArrayView,
+    order: ArrayView,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
+) -> None: ...
+def agg_hg_basis_grad_input(
+    grad_input: ArrayView,
+    grad_output: ArrayView,
+    weights: object | None,
+    edge_weight: object | None,
+    graph: Graph,
+    type_degree: object | None,
+    concat_own: bool,
+    rev_offsets: ArrayView,
+    rev_dst: ArrayView,
+    rev_position: ArrayView,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
+) -> None: ...
+def agg_hg_basis_grad_parameters(
+    grad_weights: object | None,
+    grad_edge_weight: object | None,
+    grad_output: ArrayView,
+    input: ArrayView,
+    weights: object | None,
+    edge_weight: object | None,
+    graph: Graph,
+    type_degree: object | None,
+) -> None: ...
+def num_threads() -> int: ...
+def set_num_threads(n: int) -> None: ...
+def isa() -> str: ...

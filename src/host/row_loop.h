@@ -1,0 +1,57 @@
+// The loop over rows that every row-wise host kernel shares; see rows.h for how rows are cut.
+// Included only by files compiled per instruction set.
+#pragma once
+#include "parallel.h"
+#include "rows.h"
+#include "simd.h"
+
+namespace edgegrad::EG_ISA {
+
+// compute(row, begin, end, sums) sums a run of a row's edges into `width` accumulators, which it
+// sets; finish(row, sums) gets each row's total. Rows whose type is its own accumulator are summed
+// in place: direct(row) gives that place, or null.
+template <typename A, typename O, typename Compute, typename Direct, typename Finish>
+void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
+              const Compute& compute, const Direct& direct, const Finish& finish) {
+  const int threads = num_threads();
+  const Scratch<A> partials(pieces.count * width), sums(threads * width);
+  parallel_for(pieces.count, threads, [&](std::int64_t i, int) {
+    compute(pieces.row[i], pieces.begin[i], pieces.end[i], partials.get() + i * width);
+  });
+  parallel_for(count_chunks(offsets, rows), threads, [&](std::int64_t chunk, int thread) {
+    const std::int64_t last = row_at(offsets, rows, (chunk + 1) * kChunkWork);
+    for (std::int64_t r = row_at(offsets, rows, chunk * kChunkWork); r < last; ++r) {
+      if (offsets[r + 1] - offsets[r] > pieces.limit) continue;
+      A* to = direct(r);
+      A* at = to == nullptr ? sums.get() + thread * width : to;
+      compute(r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), at);
+      finish(r, at);
+    }
+  });
+  for (std::int64_t i = 0, n; i < pieces.count; i += n) {
+    A* total = partials.get() + i * width;
+    for (n = 1; i + n < pieces.count && pieces.row[i + n] == pieces.row[i]; ++n)
+      for (std::int64_t c = 0; c < width; ++c) total[c] += total[n * width + c];
+    finish(pieces.row[i], total);
+  }
+}
+
+// The row itself where it can hold its sums, else null.
+template <typename T> EG_INLINE accum_t<T>* in_place(T* row) {
+  if constexpr (sizeof(T) == sizeof(accum_t<T>)) {
+    return row;
+  } else {
+    return nullptr;
+  }
+}
+
+template <typename T>
+EG_INLINE void write_row(T* to, const accum_t<T>* from, std::int64_t width, accum_t<T> scale) {
+  for (std::int64_t c = 0; c < width; ++c) to[c] = narrow<T>(from[c] * scale);
+}
+
+template <typename T> EG_INLINE void copy_row(T* to, const T* from, std::int64_t width) {
+  std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(width) * sizeof(T));
+}
+
+}  // namespace edgegrad::EG_ISA

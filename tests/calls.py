@@ -1,0 +1,89 @@
+"""Single calls of public functions, with arrays a test can look into or spoil."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import edgegrad
+import graphs
+import reference
+from reference import Case
+
+
+@dataclass
+class Made:
+    """The arrays of one call on a device: inputs as given, outputs filled with NaN."""
+
+    case: Case
+    device: Any
+    struct: Any
+    arrays: dict[str, Any]
+
+    def __call__(self, **changed: Any) -> dict[str, np.ndarray]:
+        """Make the call, some arguments exchanged; return copies of what it wrote."""
+        self.case.function(**{**self.arrays, **changed}, graph=self.struct, **self.case.options)
+        return self.written()
+
+    def written(self) -> dict[str, np.ndarray]:
+        """Copies of the outputs."""
+        names = (a.name for a in self.case.args if a.written)
+        present = {n: self.arrays[n] for n in names if self.arrays[n] is not None}
+        return {n: self.device.numpy(a) for n, a in present.items()}
+
+    def untouched(self) -> bool:
+        """Whether every output is still full of NaN."""
+        return all(np.isnan(a.astype(np.float64)).all() for a in self.written().values())
+
+
+def make(
+    case: Case,
+    graph: graphs.GraphData,
+    device: Any,
+    T: Any = np.float32,
+    IdxT: Any = np.int32,
+    companion_is_float: bool = False,
+    struct: Any = None,
+) -> Made:
+    """Arrays for a call, with outputs of the shapes the oracle gives."""
+    T = np.dtype(T)
+    read = reference.rounded(case, T, companion_is_float)
+    exact = {k: None if a is None else a.astype(np.float64) for k, a in read.items()}
+    shapes = {name: b.value.shape for name, b in case.oracle(exact).items()}
+    arrays: dict[str, Any] = {}
+    for a in case.args:
+        if a.name in shapes and a.name not in case.writes_none:
+            dtype = reference.dtype_of(a, T, companion_is_float)
+            arrays[a.name] = device.poisoned(shapes[a.name], dtype)
+        else:
+            given = read.get(a.name)
+            arrays[a.name] = None if given is None else device.array(given)
+    return Made(case, device, struct or graph.make(device, IdxT, case.kind), arrays)
+
+
+def _given(case: Case) -> int:
+    return sum(a is not None for a in case.reads.values())
+
+
+def fullest(op: Any, half: str, graph: graphs.GraphData, batched: bool = False) -> Case:
+    """The case of one function with the most arrays and options set."""
+    batch = 3 if batched else 2
+
+    def has_batch(case: Case) -> bool:
+        first = next(iter(case.reads.values()))
+        return np.ndim(first) == batch
+
+    found = [c for c in reference.cases(graph) if c.op is op and c.half == half and has_batch(c)]
+    return max(found, key=lambda c: (_given(c), sum(map(bool, c.options.values()))))
+
+
+def functions() -> list[tuple[Any, str]]:
+    """Every operator with each of its halves."""
+    return [(op, half) for op in edgegrad.operators.OPERATORS for half in ("fwd", "bwd")]
+
+
+def function_id(value: Any) -> str:
+    """Parametrisation ids: the name of the operator, or the half."""
+    return value if isinstance(value, str) else value.name
