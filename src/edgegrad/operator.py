@@ -217,5 +217,7 @@ def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:
                 break
         else:
             return
+    for axis in op.derived.keys() & set(axes):
+        sizes.setdefault(axis, op.derived[axis](sizes))
     want = ", ".join(f"{x}={sizes[x]}" if x in sizes else x for x in axes)
     raise wrong_value(call.where, arg.name, f"shape {shape}", f"({want})")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edgegrad.errors import BackendError, wrong_value
+from edgegrad.errors import BackendError
 from edgegrad.interop import ArrayView
 
 # The live folder in an editable install, the wheel's copy otherwise.
@@ -155,8 +155,8 @@ def device_of(array: Any, pointer: int, pending: int | None, stream_id: int) -> 
     """
     cp = cupy()
     if pending == 0:
-        raise wrong_value(
-            "view", "stream", "the value 0 in a CUDA array interface", "None, 1, 2 or a handle"
+        raise ValueError(
+            "stream 0 in its CUDA array interface, expected None, 1, 2 or a stream handle"
         )
     index = getattr(getattr(array, "device", None), "id", None)
     if index is None:

@@ -205,6 +205,8 @@ def agg_hg_basis_n2n_post_bwd(
         stream_id=stream_id,
     )
     _check_bases(call)
+    if grad_input is None and grad_weights is None and grad_edge_weight is None:
+        return
     run = _host_bwd if call.on_host else agg_hg_basis_plans.backward
     run(call, graph, bool(concat_own), bool(norm_by_out_degree), stream_id)
 
