@@ -1,8 +1,7 @@
 """Graph operators with explicit gradients, for any array library, on GPU and CPU."""
 
 from edgegrad import operators
-from edgegrad._host import set_num_threads
-from edgegrad.config import __version__, show_config
+from edgegrad.config import __version__, set_num_threads, show_config
 from edgegrad.errors import ArgumentError, BackendError
 from edgegrad.graph import (
     bipartite_csc_hg_int32,

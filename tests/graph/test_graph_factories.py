@@ -96,7 +96,8 @@ def test_ids_are_promoted_never_narrowed(device: Any, kind: str, widths: Any) ->
         np.testing.assert_array_equal(_numpy(device, a), source)
         kept = a.ptr == view("", "", given[name]).ptr
         assert kept == (given[name].dtype == wide), f"{name}: copied, or wrongly shared"
-    assert graph.edge_types.dtype == "int32"
+    if "hg" in kind:
+        assert graph.edge_types.dtype == "int32"
 
 
 def test_nothing_is_copied(device: Any) -> None:
