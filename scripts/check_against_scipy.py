@@ -28,13 +28,13 @@ from typing import Any, NoReturn
 PROG = "check_against_scipy"
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 try:
-    import devices
-    import graphs
     import numpy as np
+
+    import devices
+    import edgegrad
+    import graphs
     import reference
     import tolerances
-
-    import edgegrad
     from edgegrad.operator import HALVES
 except ModuleNotFoundError as missing:
     print(f"{PROG}: no module {missing.name}: pip install '.[demo]'", file=sys.stderr)

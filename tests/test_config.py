@@ -142,9 +142,7 @@ def test_show_config_lists_gpus(
     runtime = types.SimpleNamespace(
         getDeviceCount=lambda: 2, getDeviceProperties=lambda _: properties
     )
-    fake = types.SimpleNamespace(
-        __version__="13.6.0", cuda=types.SimpleNamespace(runtime=runtime)
-    )
+    fake = types.SimpleNamespace(__version__="13.6.0", cuda=types.SimpleNamespace(runtime=runtime))
     monkeypatch.setattr(cuda, "cupy", lambda: fake)
     edgegrad.show_config()
     text = capsys.readouterr().out

@@ -146,7 +146,7 @@ def test_each_gradient_alone(device: Any, op: Any) -> None:
         for name, expected in together.items():
             alone = calls.make(made.case, GRAPH, device)
             others = [n for n in together if n != name]
-            alone(**{n: None for n in others})
+            alone(**dict.fromkeys(others))
             got = alone.written()
             assert got[name].tobytes() == expected.tobytes(), name
             assert all(np.isnan(got[n]).all() for n in others)

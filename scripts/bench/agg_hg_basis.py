@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from measure import extra_megabytes, milliseconds, stream_bandwidth
 
 import edgegrad
 from edgegrad import operators
+from measure import extra_megabytes, milliseconds, stream_bandwidth
 
 
 class Problem:

@@ -155,13 +155,22 @@ bool fill_from_bfloat16(ArrayView& a, nb::handle object) {
   return true;
 }
 
-// The C function table of an array type, or null; looked up once for every type.
+// The C function table of an array type, or null; looked up once for every type. The types are held
+// weakly: one of the user's own must not keep its module alive.
 const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
-  static auto* cache = new std::unordered_map<PyTypeObject*, const DLPackExchangeAPI*>();
-  const auto known = cache->find(type);
-  if (known != cache->end()) return known->second;
+  struct Known {
+    PyObject* weak;
+    const DLPackExchangeAPI* api;
+  };
+  static auto* cache = new std::unordered_map<PyTypeObject*, Known>();
+  const nb::handle t(reinterpret_cast<PyObject*>(type));
+  if (const auto known = cache->find(type); known != cache->end()) {
+    const nb::object alive = nb::steal(PyObject_CallNoArgs(known->second.weak));
+    if (alive.is(t)) return known->second.api;
+    Py_DECREF(known->second.weak);  // its address has gone to another type
+    cache->erase(known);
+  }
   const DLPackExchangeAPI* api = nullptr;
-  nb::handle t(reinterpret_cast<PyObject*>(type));
   if (nb::object capsule = nb::getattr(t, "__dlpack_c_exchange_api__", nb::none());
       PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) {
     api = static_cast<const DLPackExchangeAPI*>(
@@ -169,9 +178,19 @@ const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
     while (api != nullptr && api->version.major != 1) api = api->prev_api;
     if (api != nullptr && api->dltensor_from_py_object_no_sync == nullptr) api = nullptr;
   }
-  Py_INCREF(t.ptr());  // the key must never be reused for another type
-  cache->emplace(type, api);
+  if (PyObject* weak = PyWeakref_NewRef(t.ptr(), nullptr); weak != nullptr) {
+    cache->emplace(type, Known{weak, api});
+  } else {
+    PyErr_Clear();
+  }
   return api;
+}
+
+// Torch keeps the sign of such views as z.conj().imag in a flag that no protocol carries.
+void reject_lazy_sign(nb::handle object) {
+  const nb::object is_neg = nb::getattr(object, "is_neg", nb::none());
+  if (!is_neg.is_none() && nb::cast<bool>(is_neg()))
+    throw nb::value_error("a sign that is not applied yet, expected a tensor after resolve_neg()");
 }
 
 bool fill_from_exchange_api(ArrayView& a, nb::handle object) {
@@ -184,6 +203,7 @@ bool fill_from_exchange_api(ArrayView& a, nb::handle object) {
   }
   // Device memory goes through __dlpack__, which orders the producer's stream before ours.
   if (t.device.device_type != kCpu) return false;
+  reject_lazy_sign(object);
   fill(a, t);
   a.owner.object = nb::borrow(object);
   return true;
@@ -254,8 +274,10 @@ bool fill_from_dlpack(ArrayView& a, nb::handle object, std::uintptr_t stream) {
   if (!nb::hasattr(object, "__dlpack__")) return false;
   nb::object source = nb::borrow(object);
   const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
-  if (nb::isinstance<nb::bool_>(requires_grad) && nb::cast<bool>(requires_grad))
-    source = object.attr("detach")();
+  if (nb::isinstance<nb::bool_>(requires_grad)) {
+    reject_lazy_sign(object);
+    if (nb::cast<bool>(requires_grad)) source = object.attr("detach")();
+  }
   const nb::object capsule = call_dlpack(source, stream);
   if (auto* v = consume<DLManagedTensorVersioned>(capsule, "dltensor_versioned",
                                                   "used_dltensor_versioned")) {
@@ -277,7 +299,7 @@ bool fill_from_dlpack(ArrayView& a, nb::handle object, std::uintptr_t stream) {
 
 bool is_ndarray(nb::handle object) {
   static PyObject* type = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  return reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())) == type;
+  return PyType_IsSubtype(Py_TYPE(object.ptr()), reinterpret_cast<PyTypeObject*>(type)) != 0;
 }
 
 }  // namespace
@@ -350,9 +372,9 @@ bool overlap(const ArrayView& a, const ArrayView& b) {
   if (a1 <= b0 || b1 <= a0) return false;
   // Column blocks of one buffer interleave without touching: compare them within the row pitch.
   if (a.ndim == 2 && b.ndim == 2 && a.rows_contiguous() && b.rows_contiguous()) {
-    const std::int64_t pitch = a.strides[0] * item_size(a.dtype);
+    const std::int64_t pitch = std::abs(a.strides[0]) * item_size(a.dtype);
     const std::int64_t wa = a.shape[1] * item_size(a.dtype), wb = b.shape[1] * item_size(b.dtype);
-    if (pitch > 0 && pitch == b.strides[0] * item_size(b.dtype) && wa + wb <= pitch) {
+    if (pitch == std::abs(b.strides[0]) * item_size(b.dtype) && wa + wb <= pitch) {
       const std::int64_t gap = ((b0 - a0) % pitch + pitch) % pitch;
       return gap < wa || pitch - gap < wb;
     }

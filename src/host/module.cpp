@@ -15,6 +15,8 @@ void bind_agg_hg_basis(nb::module_& m);
 
 NB_MODULE(_host, m) {
   using namespace edgegrad;
+  // Objects that daemon threads or others' caches hold at exit are no mistake of anybody's.
+  nb::set_leak_warnings(false);
   bind_array(m);
   bind_graph(m);
   bind_agg_hg_basis(m);

@@ -84,9 +84,7 @@ WIDTHS = list(itertools.product(["int32", "int64"], repeat=3))
 def test_ids_are_promoted_never_narrowed(device: Any, kind: str, widths: Any) -> None:
     names = ("offsets", "indices", "map_csc_to_coo")
     sources = (G0.offsets, G0.indices, G0.edge_ids)
-    given = {
-        n: device.array(a.astype(w)) for n, a, w in zip(names, sources, widths, strict=True)
-    }
+    given = {n: device.array(a.astype(w)) for n, a, w in zip(names, sources, widths, strict=True)}
     graph = make(kind, lambda a: a, **given, edge_types=device.array(G0.edge_types))
     wide = "int64" if "int64" in widths else "int32"
     assert graph.index_dtype == wide
@@ -110,9 +108,7 @@ def test_nothing_is_copied(device: Any) -> None:
     nodes = [device.array(np.zeros(n, np.int32)) for n in (3, 2)]
     graph = edgegrad.make_bipartite_csc_hg(given[0], given[1], 3, 1, 2, *nodes, given[3], given[2])
     names = ("offsets", "indices", "map_csc_to_coo", "edge_types")
-    for name, a in zip(
-        (*names, "src_node_types", "dst_node_types"), (*given, *nodes), strict=True
-    ):
+    for name, a in zip((*names, "src_node_types", "dst_node_types"), (*given, *nodes), strict=True):
         assert getattr(graph, name).ptr == view("", "", a).ptr, name
     assert graph.nbytes == sum(a.nbytes for a in (*given, *nodes))
 

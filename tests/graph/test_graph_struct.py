@@ -54,7 +54,7 @@ def every_kind(device: Any, IdxT: Any) -> list[Any]:
 
 def test_equality_is_identity() -> None:
     a, b = (graphs.G0.make(devices.Host()) for _ in range(2))
-    assert a == a  # noqa: PLR0124
+    assert a == a
     assert a != b
     assert len({a, b, a}) == 2
 

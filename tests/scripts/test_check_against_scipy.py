@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import devices
 import numpy as np
 import pytest
 
+import devices
 import edgegrad.operators
 from edgegrad.operator import Operator
 
