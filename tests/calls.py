@@ -24,8 +24,12 @@ class Made:
 
     def __call__(self, **changed: Any) -> dict[str, np.ndarray]:
         """Make the call, some arguments exchanged; return copies of what it wrote."""
-        self.case.function(**{**self.arrays, **changed}, graph=self.struct, **self.case.options)
+        self.launch(**changed)
         return self.written()
+
+    def launch(self, **changed: Any) -> None:
+        """Make the call without looking at what it wrote."""
+        self.case.function(**{**self.arrays, **changed}, graph=self.struct, **self.case.options)
 
     def written(self) -> dict[str, np.ndarray]:
         """Copies of the outputs."""

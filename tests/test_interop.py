@@ -12,7 +12,8 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import edgegrad
-from edgegrad.interop import ArrayView, overlap, view
+from edgegrad._host import overlap
+from edgegrad.interop import ArrayView, view
 
 DTYPES = (
     *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
@@ -172,8 +173,8 @@ def test_the_owner_stays_alive() -> None:
     junk = [np.zeros(1000) for _ in range(20)]
     np.testing.assert_array_equal(np.asarray(v), 7.0)
     exported = np.from_dlpack(v)
-    del v, junk
-    junk = [np.zeros(1000) for _ in range(20)]
+    del v
+    junk += [np.zeros(1000) for _ in range(20)]
     np.testing.assert_array_equal(exported, 7.0)
 
 

@@ -15,7 +15,8 @@ import devices
 import edgegrad
 import graphs
 import simt
-from edgegrad.interop import ArrayView, overlap, view
+from edgegrad._host import overlap
+from edgegrad.interop import ArrayView, view
 
 cp = simt.cupy_standin
 
@@ -128,6 +129,49 @@ def test_exporters_that_fail() -> None:
     for error in (KeyboardInterrupt, MemoryError, edgegrad.BackendError):  # not about the array
         with pytest.raises(error):
             seen(Broken(error()))
+
+
+class Patched:
+    """Exports a NumPy array whose tensor says something else of itself."""
+
+    def __init__(self, array: np.ndarray, **changed: int) -> None:
+        self.array, self.changed = array, changed
+
+    def __dlpack__(self, **_: Any) -> Any:
+        capsule = self.array.__dlpack__()
+        tensor = simt.dlpack.tensor_in(capsule)
+        for name, value in self.changed.items():
+            setattr(tensor, name, value)
+        return capsule
+
+
+@pytest.mark.parametrize(
+    ("device_type", "device"),
+    [(1, "cpu"), (3, "cpu"), (2, "cuda:5"), (13, "cuda:5"), (7, "DLPack type 7")],
+)
+def test_places_by_dlpack(device_type: int, device: str) -> None:
+    """Pinned host memory is host memory, managed memory is the device's."""
+    v = seen(Patched(np.zeros(3), device_type=device_type, device_id=5))
+    assert v.device == device
+
+
+def test_byte_offsets() -> None:
+    a = np.arange(6.0)
+    v = seen(Patched(a, byte_offset=16))
+    assert v.ptr == a.ctypes.data + 16
+
+
+@pytest.mark.parametrize(
+    ("changed", "text"),
+    [({"lanes": 2}, "dtype of another kind"), ({"code": 3}, "dtype of another")],
+)
+def test_dlpack_dtypes_without_a_name(changed: dict[str, int], text: str) -> None:
+    with pytest.raises(TypeError, match=f"`offsets` has {text}"):
+        edgegrad.make_csc(Patched(np.zeros(3, np.int64), **changed), np.zeros(0, np.int64))
+
+
+def test_dlpack_of_less_than_bytes() -> None:
+    _refused(Patched(np.zeros(3, np.int8), bits=4), "items narrower than a byte")
 
 
 def test_many_imports_leave_nothing_behind() -> None:

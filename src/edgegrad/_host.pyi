@@ -24,9 +24,18 @@ class ArrayView:
     @property
     def readonly(self) -> bool: ...
     @property
+    def facts(self) -> tuple: ...
+    def fits(self, axes: tuple, sizes: dict) -> bool:
+        """
+        Whether every axis has the size known by its name; a size not known yet is added.
+        """
+
+    @property
     def rows_contiguous(self) -> bool: ...
     @property
     def self_overlapping(self) -> bool: ...
+    @property
+    def writable(self) -> bool: ...
     @property
     def __array_interface__(self) -> dict: ...
     @property
@@ -36,10 +45,14 @@ class ArrayView:
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
 
-def view(object: object, stream: int = 0) -> object:
+def view(object: object | None, stream: int = 0) -> object:
     """View an array of any kind without copying it."""
 
 def overlap(a: ArrayView, b: ArrayView) -> bool: ...
+def first_overlap(outputs: list, inputs: list) -> object:
+    """
+    The first output that shares memory with an earlier output or an input, and that one.
+    """
 
 class Graph:
     """The struct behind edgegrad's graph types."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from edgegrad._host import ArrayView, overlap
+from edgegrad._host import ArrayView, first_overlap
 from edgegrad._host import view as _view
 from edgegrad.errors import ArgumentError, BackendError, wrong_type, wrong_value
 
-__all__ = ["ArrayView", "overlap", "view"]
+__all__ = ["ArrayView", "first_overlap", "view"]
 
 
 def view(where: str, name: str, array: Any, stream_id: int = 0) -> ArrayView:

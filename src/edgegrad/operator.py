@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from edgegrad.errors import wrong_type, wrong_value
 from edgegrad.graph import Graph
-from edgegrad.interop import ArrayView, overlap, view
+from edgegrad.interop import ArrayView, first_overlap, view
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 HALVES = ("float16", "bfloat16")
@@ -33,6 +33,16 @@ class Arg:
     optional: bool = False  # None is accepted
     keyword: bool = False  # comes after the options, by keyword
     written: bool = False
+
+    @cached_property
+    def batched(self) -> bool:
+        """Whether a batch axis may come first."""
+        return self.axes[0] == BATCH
+
+    @cached_property
+    def row_axes(self) -> tuple[str, ...]:
+        """The axes without that of the batch."""
+        return self.axes[1:] if self.batched else self.axes
 
 
 Derived = Callable[[Mapping[str, int]], int]
@@ -149,37 +159,32 @@ def check(
             call.arrays[arg.name] = None
             continue
         a = call.arrays[arg.name] = view(where, arg.name, array, stream_id)
-        _check_dtype(call, op.checked[half], arg, a)
-        if a.device != call.device:
-            raise wrong_value(
-                where, arg.name, f"device {a.device}", f"{call.device}, where the graph is"
-            )
-        _check_shape(call, op, arg, a)
-        if not a.rows_contiguous:
-            raise wrong_value(
-                where,
-                arg.name,
-                f"strides {a.strides}",
-                "a last axis that is contiguous (stride 1); rows may be apart",
-            )
+        # Everything at once: this loop is most of what a call costs beyond its work.
+        dtype, device, rows_contiguous = a.facts
+        if call.dtypes.get(arg.dtype) != dtype:
+            _bind_dtype(call, op.checked[half], arg, dtype)
+        if device != call.device:
+            expected = f"{call.device}, where the graph is"
+            raise wrong_value(where, arg.name, f"device {device}", expected)
+        axes = _axes(call, op, arg, a.ndim)
+        if not a.fits(axes, call.sizes):
+            want = ", ".join(f"{x}={call.sizes[x]}" if x in call.sizes else x for x in axes)
+            raise wrong_value(where, arg.name, f"shape {a.shape}", f"({want})")
+        if not rows_contiguous:
+            expected = "a last axis that is contiguous (stride 1); rows may be apart"
+            raise wrong_value(where, arg.name, f"strides {a.strides}", expected)
         (outputs if arg.written else inputs).append(a)
-        if arg.written and (a.readonly or a.self_overlapping):
+        if arg.written and not a.writable:
             has = "read-only memory" if a.readonly else f"overlapping rows, strides {a.strides}"
             raise wrong_value(where, arg.name, has, "an array that can be written")
-    for i, out in enumerate(outputs):
-        for other in (*outputs[:i], *inputs):
-            if overlap(out, other):
-                names = [n for n, a in call.arrays.items() if a is out or a is other]
-                raise wrong_value(
-                    where, names[-1], f"memory shared with `{names[0]}`", "memory of its own"
-                )
+    if shared := first_overlap(outputs, inputs):
+        names = [n for n, a in call.arrays.items() if a is shared[0] or a is shared[1]]
+        raise wrong_value(where, names[-1], f"memory shared with `{names[0]}`", "memory of its own")
     return call
 
 
-def _check_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, a: ArrayView) -> None:
-    dtype, known = a.dtype, call.dtypes.get(arg.dtype)
-    if known == dtype:
-        return
+def _bind_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, dtype: str) -> None:
+    known = call.dtypes.get(arg.dtype)
     if known is not None:
         expected = f"{known}, the dtype of `{_first(call, args, arg.dtype)}`"
         raise wrong_type(call.where, arg.name, f"dtype {dtype}", expected)
@@ -202,22 +207,17 @@ def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
     return next(o.name for o in args if o.dtype == variable and call.arrays[o.name] is not None)
 
 
-def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:
-    sizes, axes, shape = call.sizes, arg.axes, a.shape
-    if axes[0] == BATCH:
-        # The first such array of a call decides for all.
-        sizes.setdefault(BATCH, shape[0] if len(shape) == len(axes) else UNBATCHED)
-        if sizes[BATCH] == UNBATCHED:
-            axes = axes[1:]
-    if len(shape) == len(axes):
-        for axis, n in zip(axes, shape, strict=True):
-            if axis not in sizes:
-                sizes[axis] = op.derived[axis](sizes) if axis in op.derived else n
-            if sizes[axis] != n:
-                break
-        else:
-            return
-    for axis in op.derived.keys() & set(axes):
-        sizes.setdefault(axis, op.derived[axis](sizes))
-    want = ", ".join(f"{x}={sizes[x]}" if x in sizes else x for x in axes)
-    raise wrong_value(call.where, arg.name, f"shape {shape}", f"({want})")
+def _axes(call: Call, op: Operator, arg: Arg, ndim: int) -> tuple[str, ...]:
+    """Return the axes an array must have in this call; those that follow from others get a size."""
+    sizes, axes = call.sizes, arg.axes
+    if arg.batched:
+        # The first such array of a call decides for all; `fits` then binds the size.
+        if BATCH not in sizes and ndim != len(axes):
+            sizes[BATCH] = UNBATCHED
+        if sizes.get(BATCH) == UNBATCHED:
+            axes = arg.row_axes
+    if op.derived:
+        for axis in axes:
+            if axis in op.derived and axis not in sizes:
+                sizes[axis] = op.derived[axis](sizes)
+    return axes

@@ -372,9 +372,14 @@ bool overlap(const ArrayView& a, const ArrayView& b) {
   if (a1 <= b0 || b1 <= a0) return false;
   // Column blocks of one buffer interleave without touching: compare them within the row pitch.
   if (a.ndim == 2 && b.ndim == 2 && a.rows_contiguous() && b.rows_contiguous()) {
-    const std::int64_t pitch = std::abs(a.strides[0]) * item_size(a.dtype);
+    // A single row has no pitch of its own: any stride may stand there.
+    const ArrayView& pitched = a.shape[0] > 1 ? a : b;
+    const ArrayView& other = a.shape[0] > 1 ? b : a;
+    const std::int64_t pitch = std::abs(pitched.strides[0]) * item_size(pitched.dtype);
+    const bool alike =
+        other.shape[0] == 1 || pitch == std::abs(other.strides[0]) * item_size(other.dtype);
     const std::int64_t wa = a.shape[1] * item_size(a.dtype), wb = b.shape[1] * item_size(b.dtype);
-    if (pitch == std::abs(b.strides[0]) * item_size(b.dtype) && wa + wb <= pitch) {
+    if (alike && wa + wb <= pitch) {
       const std::int64_t gap = ((b0 - a0) % pitch + pitch) % pitch;
       return gap < wa || pitch - gap < wb;
     }
@@ -456,8 +461,38 @@ nb::object exporter(nb::handle self) {
   std::size_t shape[kMaxDims];
   std::copy(a.shape, a.shape + a.ndim, shape);
   const nb::dlpack::dtype dtype{t.code, t.bits, t.lanes};
+  if (a.readonly)
+    return nb::cast(nb::ndarray<nb::array_api, nb::ro>(a.data, a.ndim, shape, self, a.strides,
+                                                       dtype, a.device_type, a.device_id));
   return nb::cast(nb::ndarray<nb::array_api>(a.data, a.ndim, shape, self, a.strides, dtype,
                                              a.device_type, a.device_id));
+}
+
+bool fits(const ArrayView& a, const nb::tuple& axes, const nb::dict& sizes) {
+  if (static_cast<int>(axes.size()) != a.ndim) return false;
+  for (int i = 0; i < a.ndim; ++i) {
+    PyObject* axis = PyTuple_GetItem(axes.ptr(), i);
+    if (PyObject* size = PyDict_GetItemWithError(sizes.ptr(), axis); size != nullptr) {
+      if (PyLong_AsLongLong(size) != a.shape[i]) return false;
+    } else {
+      const nb::object n = nb::steal(PyLong_FromLongLong(a.shape[i]));
+      PyDict_SetItem(sizes.ptr(), axis, n.ptr());
+    }
+  }
+  return true;
+}
+
+nb::object first_overlap(const nb::list& outputs, const nb::list& inputs) {
+  const auto at = [](const nb::list& from, std::size_t i) -> const ArrayView& {
+    return nb::cast<const ArrayView&>(from[i]);
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (overlap(at(outputs, i), at(outputs, j))) return nb::make_tuple(outputs[i], outputs[j]);
+    for (std::size_t j = 0; j < inputs.size(); ++j)
+      if (overlap(at(outputs, i), at(inputs, j))) return nb::make_tuple(outputs[i], inputs[j]);
+  }
+  return nb::none();
 }
 
 }  // namespace
@@ -477,8 +512,16 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("dtype", &dtype_object)
       .def_prop_ro("device", &device_object)
       .def_ro("readonly", &ArrayView::readonly)
+      .def_prop_ro("facts",
+                   [](const ArrayView& a) {
+                     return nb::make_tuple(dtype_object(a), device_object(a), a.rows_contiguous());
+                   })
+      .def("fits", &fits, nb::arg("axes"), nb::arg("sizes"),
+           "Whether every axis has the size known by its name; a size not known yet is added.")
       .def_prop_ro("rows_contiguous", &ArrayView::rows_contiguous)
       .def_prop_ro("self_overlapping", &ArrayView::self_overlapping)
+      .def_prop_ro("writable",
+                   [](const ArrayView& a) { return !a.readonly && !a.self_overlapping(); })
       .def_prop_ro("__array_interface__",
                    [](nb::handle self) {
                      const ArrayView& a = nb::cast<const ArrayView&>(self);
@@ -506,9 +549,11 @@ void bind_array(nb::module_& m) {
           s += std::to_string(a.shape[i]) + (i + 1 < a.ndim ? ", " : "");
         return s + ") on " + device_name(a) + ")";
       });
-  m.def("view", &view, nb::arg("object"), nb::arg("stream") = 0,
+  m.def("view", &view, nb::arg("object").none(), nb::arg("stream") = 0,
         "View an array of any kind without copying it.");
   m.def("overlap", &overlap, nb::arg("a"), nb::arg("b"));
+  m.def("first_overlap", &first_overlap, nb::arg("outputs"), nb::arg("inputs"),
+        "The first output that shares memory with an earlier output or an input, and that one.");
 }
 
 }  // namespace edgegrad

@@ -167,6 +167,7 @@ def test_rows_without_edges(device: Any, T: Any, own: bool) -> None:
     assert (dw[[0, 1, 3]] == 0).all()
     assert (dw[2] != 0).all()
     assert not np.isnan(dx).any()
+    assert not np.isnan(dw).any()
     if own:
         np.testing.assert_array_equal(y[:, 6:], x[:5])
         np.testing.assert_array_equal(dx[idle[1:]], g[idle[1:], 6:])

@@ -111,24 +111,24 @@ class runtime:
         """An error of the CUDA runtime."""
 
     @staticmethod
-    def getDeviceCount() -> int:  # noqa: N802
+    def getDeviceCount() -> int:
         """The number of devices."""
         return 1
 
     @staticmethod
-    def getDevice() -> int:  # noqa: N802
+    def getDevice() -> int:
         """The current device."""
         return 0
 
     @staticmethod
-    def pointerGetAttributes(pointer: int) -> SimpleNamespace:  # noqa: N802
+    def pointerGetAttributes(pointer: int) -> SimpleNamespace:
         """Where an address is."""
         if memory.find(pointer) is None:
             raise runtime.CUDARuntimeError("cudaErrorInvalidValue: no device memory")
         return SimpleNamespace(device=0, devicePointer=pointer)
 
     @staticmethod
-    def runtimeGetVersion() -> int:  # noqa: N802
+    def runtimeGetVersion() -> int:
         """The version of CUDA whose behaviour is simulated."""
         return 12090
 

@@ -314,8 +314,9 @@ def _cuda_violation(graph: Graph) -> tuple[int, int]:
     from edgegrad.backends import cuda
 
     with cuda.on(graph.device) as cp:
-        found = cp.full(len(_RULES), 2**64 - 1, dtype=np.uint64)
-        seen = cp.zeros(0 if graph.map_csc_to_coo is None else graph.n_indices, dtype=np.int32)
+        nowhere, n_ids = 2**64 - 1, 0 if graph.map_csc_to_coo is None else graph.n_indices
+        found = cp.full(len(_RULES), nowhere, dtype=np.uint64)
+        seen = cp.full(n_ids, nowhere, dtype=np.uint64)
         launch = cuda.Launch(
             source="graph.cu",
             kernel=KERNELS[graph.index_dtype == "int64"][1],
