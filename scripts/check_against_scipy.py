@@ -151,7 +151,7 @@ HEADER = ("operator", "graph", "dtype", "calls", "error/bound", "ok")
 
 def table(rows: Sequence[Row]) -> list[str]:
     """Set the rows below their header."""
-    cells = [HEADER]
+    cells: list[tuple[str, ...]] = [HEADER]
     for row in rows:
         worst = "raised" if row.raised else f"{row.worst:.3g}"
         verdict = "ok" if row.ok else "FAILED"

@@ -1,3 +1,5 @@
+from typing import Any
+
 class ArrayView:
     """
     A view of an array: address, shape, strides in elements, dtype, device.device. Exports itself by DLPack and the array interfaces.
@@ -18,9 +20,9 @@ class ArrayView:
     @property
     def nbytes(self) -> int: ...
     @property
-    def dtype(self) -> object: ...
+    def dtype(self, /) -> str: ...
     @property
-    def device(self) -> object: ...
+    def device(self, /) -> str: ...
     @property
     def readonly(self) -> bool: ...
     @property
@@ -45,11 +47,11 @@ class ArrayView:
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
 
-def view(object: object | None, stream: int = 0) -> object:
+def view(object: object, stream: int = 0) -> ArrayView:
     """View an array of any kind without copying it."""
 
 def overlap(a: ArrayView, b: ArrayView) -> bool: ...
-def first_overlap(outputs: list, inputs: list) -> object:
+def first_overlap(outputs: list, inputs: list) -> tuple[ArrayView, ArrayView] | None:
     """
     The first output that shares memory with an earlier output or an input, and that one.
     """
@@ -72,27 +74,27 @@ class Graph:
         n_node_types: int,
     ) -> None: ...
     @property
-    def offsets(self) -> object:
+    def offsets(self, /) -> ArrayView:
         """(n_dst_nodes + 1,), where each destination's edges begin."""
 
     @property
-    def indices(self) -> object:
+    def indices(self, /) -> ArrayView:
         """(n_indices,), the source of each edge."""
 
     @property
-    def map_csc_to_coo(self) -> object:
+    def map_csc_to_coo(self, /) -> Any:
         """(n_indices,), edge ids, or None."""
 
     @property
-    def edge_types(self) -> object:
+    def edge_types(self, /) -> Any:
         """(n_indices,), int32, CSC order, or None."""
 
     @property
-    def src_node_types(self) -> object:
+    def src_node_types(self, /) -> Any:
         """(n_src_nodes,) or None; kept, not used."""
 
     @property
-    def dst_node_types(self) -> object:
+    def dst_node_types(self, /) -> Any:
         """(n_dst_nodes,) or None; kept, not used."""
 
     @property

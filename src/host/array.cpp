@@ -509,8 +509,8 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("size", &ArrayView::size)
       .def_prop_ro("itemsize", [](const ArrayView& a) { return item_size(a.dtype); })
       .def_prop_ro("nbytes", [](const ArrayView& a) { return a.size() * item_size(a.dtype); })
-      .def_prop_ro("dtype", &dtype_object)
-      .def_prop_ro("device", &device_object)
+      .def_prop_ro("dtype", &dtype_object, nb::sig("def dtype(self, /) -> str"))
+      .def_prop_ro("device", &device_object, nb::sig("def device(self, /) -> str"))
       .def_ro("readonly", &ArrayView::readonly)
       .def_prop_ro("facts",
                    [](const ArrayView& a) {
@@ -550,9 +550,12 @@ void bind_array(nb::module_& m) {
         return s + ") on " + device_name(a) + ")";
       });
   m.def("view", &view, nb::arg("object").none(), nb::arg("stream") = 0,
+        nb::sig("def view(object: object, stream: int = 0) -> ArrayView"),
         "View an array of any kind without copying it.");
   m.def("overlap", &overlap, nb::arg("a"), nb::arg("b"));
   m.def("first_overlap", &first_overlap, nb::arg("outputs"), nb::arg("inputs"),
+        nb::sig(
+            "def first_overlap(outputs: list, inputs: list) -> tuple[ArrayView, ArrayView] | None"),
         "The first output that shares memory with an earlier output or an input, and that one.");
 }
 

@@ -175,7 +175,7 @@ def _make(
         n_node_types = count(where, "n_node_types", types[0])
         n_edge_types = count(where, "n_edge_types", types[1], INT32_MAX)
         edge_types = type_array(where, "edge_types", types[2], starts, n_edges)
-    nodes = {"src_node_types": None, "dst_node_types": None}
+    nodes: dict[str, ArrayView | None] = {"src_node_types": None, "dst_node_types": None}
     for name, array in (node_types or {}).items():
         side = "dst_node_types" if name == "dst_node_types" else "src_node_types"
         size = n_dst if side == "dst_node_types" else n_src

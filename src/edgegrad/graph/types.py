@@ -9,7 +9,6 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from edgegrad import _host
-from edgegrad.interop import ArrayView
 
 Built = TypeVar("Built")
 ARRAYS = (
@@ -165,5 +164,3 @@ class bipartite_csc_hg_int64(Graph):
 
 
 _TYPES = {cls.__name__: cls for cls in Graph.__subclasses__()}
-
-__all__ = ["ArrayView", "Graph", "graph_type", *_TYPES]
