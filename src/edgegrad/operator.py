@@ -23,7 +23,8 @@ class Arg:
 
     `axes` that begin with ``"[batch]"`` may be given with or without that axis, alike for all
     arrays of a call. `dtype` is ``"T"``, the call's feature type; the name of a companion, which
-    is T, or float32 beside half types, alike for all arrays of that name; or an exact dtype.
+    is T, or float32 beside half types, alike for all arrays of that name; or an exact dtype,
+    or several as in ``"int32|int64"``.
     """
 
     name: str
@@ -33,6 +34,10 @@ class Arg:
     optional: bool = False  # None is accepted
     keyword: bool = False  # comes after the options, by keyword
     written: bool = False
+    changed: bool = False  # an input that is also written, in place
+    column: bool = False  # one axis will do where the last one has size 1
+    mapped: bool = False  # beside a GPU, host memory that it can address will do
+    narrower: bool = False  # a companion that may also be a half type beside float32
 
 
 Derived = Callable[[Mapping[str, int]], int]
@@ -41,6 +46,8 @@ Derived = Callable[[Mapping[str, int]], int]
 @dataclass(frozen=True)
 class Operator:
     """What an operator takes and returns. Data only: nothing is generated from it.
+
+    One without `graphs` is a single function of its own name, on the device of `leader`.
 
     Read by `check`, by the framework front ends, by the tests that hold for every operator and by
     the table in docs/operators.md. `derived` computes axes from the sizes of other arrays, graphs
@@ -61,7 +68,7 @@ class Operator:
     def fwd(self) -> tuple[Arg, ...]:
         """Arrays of the forward function."""
         written = (replace(a, written=True) for a in (*self.outputs, *self.saved))
-        return (*written, *self.inputs)
+        return (*written, *(replace(a, written=True) if a.changed else a for a in self.inputs))
 
     @cached_property
     def bwd(self) -> tuple[Arg, ...]:
@@ -80,9 +87,14 @@ class Operator:
         """Arrays of each half in the order of their check: what binds sizes comes first."""
 
         def late(a: Arg) -> tuple[bool, bool]:
-            return not self.derived.keys().isdisjoint(a.axes), a.written
+            return not self.derived.keys().isdisjoint(a.axes), a.written and not a.changed
 
         return {half: tuple(sorted(getattr(self, half), key=late)) for half in ("fwd", "bwd")}
+
+    @cached_property
+    def leader(self) -> str:
+        """The array that says where an operator without graphs runs."""
+        return next(a.name for a in self.checked["fwd"] if not a.mapped)
 
 
 @dataclass
@@ -134,11 +146,8 @@ def check(
     ArgumentError
         The first mismatch, in the order of a reader: kind, dtype, device, shape, layout, overlap.
     """
-    where = f"{op.name}_{half}"
-    if not isinstance(graph, Graph) or graph.kind not in op.graphs:
-        kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
-        raise wrong_type(where, "graph", f"type {type(graph).__name__}", kinds)
-    call = Call(where, {}, {**graph.sizes, **(sizes or {})}, {}, graph.device)
+    call = _begin(op, half, graph, given, sizes or {}, stream_id)
+    where = call.where
     outputs: list[ArrayView] = []
     inputs: list[ArrayView] = []
     for arg in op.checked[half]:
@@ -150,10 +159,10 @@ def check(
             continue
         a = call.arrays[arg.name] = view(where, arg.name, array, stream_id)
         _check_dtype(call, op.checked[half], arg, a)
-        if a.device != call.device:
-            raise wrong_value(
-                where, arg.name, f"device {a.device}", f"{call.device}, where the graph is"
-            )
+        if a.device != call.device and not (arg.mapped and _addressable(a)):
+            other = "the graph" if op.graphs else f"`{op.leader}`"
+            expected = f"{call.device}, where {other} is"
+            raise wrong_value(where, arg.name, f"device {a.device}", expected)
         _check_shape(call, op, arg, a)
         if not a.rows_contiguous:
             raise wrong_value(
@@ -176,6 +185,35 @@ def check(
     return call
 
 
+def _begin(
+    op: Operator,
+    half: str,
+    graph: Any,
+    given: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    stream_id: int,
+) -> Call:
+    if not op.graphs:
+        name = op.leader
+        if given[name] is None:
+            raise wrong_type(op.name, name, "type NoneType", "an array")
+        return Call(
+            op.name, {}, dict(sizes), {}, view(op.name, name, given[name], stream_id).device
+        )
+    where = f"{op.name}_{half}"
+    if not isinstance(graph, Graph) or graph.kind not in op.graphs:
+        kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
+        raise wrong_type(where, "graph", f"type {type(graph).__name__}", kinds)
+    return Call(where, {}, {**graph.sizes, **sizes}, {}, graph.device)
+
+
+def _addressable(a: ArrayView) -> bool:
+    """Whether host memory is pinned and mapped, so that kernels can work on it."""
+    from edgegrad.backends import cuda
+
+    return a.device == "cpu" and cuda.addressable(a.ptr)
+
+
 def _check_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, a: ArrayView) -> None:
     dtype, known = a.dtype, call.dtypes.get(arg.dtype)
     if known == dtype:
@@ -186,15 +224,18 @@ def _check_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, a: ArrayView) -> N
     beside = ""
     if arg.dtype == "T":
         allowed: tuple[str, ...] = FLOATS
-    elif arg.dtype.isalpha():
+    elif arg.dtype.isupper():
         t = call.dtypes["T"]
         allowed = (t, "float32") if t in HALVES else (t,)
+        if arg.narrower and t == "float32":
+            allowed = (t, *HALVES)
         beside = f", since `{_first(call, args, 'T')}` has {t}"
     else:
-        allowed = (arg.dtype,)
+        allowed = tuple(arg.dtype.split("|"))
     if dtype not in allowed:
         raise wrong_type(call.where, arg.name, f"dtype {dtype}", " or ".join(allowed) + beside)
-    call.dtypes[arg.dtype] = dtype
+    if "|" not in arg.dtype:
+        call.dtypes[arg.dtype] = dtype
 
 
 def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
@@ -209,6 +250,8 @@ def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:
         sizes.setdefault(BATCH, shape[0] if len(shape) == len(axes) else UNBATCHED)
         if sizes[BATCH] == UNBATCHED:
             axes = axes[1:]
+    if arg.column and len(shape) == len(axes) - 1:
+        shape = (*shape, 1)
     if len(shape) == len(axes):
         for axis, n in zip(axes, shape, strict=True):
             if axis not in sizes:
@@ -220,4 +263,4 @@ def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:
     for axis in op.derived.keys() & set(axes):
         sizes.setdefault(axis, op.derived[axis](sizes))
     want = ", ".join(f"{x}={sizes[x]}" if x in sizes else x for x in axes)
-    raise wrong_value(call.where, arg.name, f"shape {shape}", f"({want})")
+    raise wrong_value(call.where, arg.name, f"shape {a.shape}", f"({want})")

@@ -172,6 +172,16 @@ def device_of(array: Any, pointer: int, pending: int | None, stream_id: int) -> 
     return int(index)
 
 
+def addressable(pointer: int) -> bool:
+    """Whether kernels can work on host memory at this address: pinned, and mapped for GPUs."""
+    runtime = cupy().cuda.runtime
+    try:
+        # Memory that was never registered has no device address.
+        return runtime.pointerGetAttributes(pointer).devicePointer != 0
+    except runtime.CUDARuntimeError:
+        return False
+
+
 # ---- what plans are made of
 
 
