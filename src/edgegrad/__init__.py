@@ -20,10 +20,12 @@ from edgegrad.graph import (
     make_csc_hg,
     to_scipy,
 )
+from edgegrad.history import HistoryStore
 
 __all__ = [
     "ArgumentError",
     "BackendError",
+    "HistoryStore",
     "__version__",
     "bipartite_csc_hg_int32",
     "bipartite_csc_hg_int64",
