@@ -14,7 +14,7 @@ import devices
 import edgegrad
 import simt
 from edgegrad import HistoryStore
-from edgegrad.history import _Turns
+from edgegrad.backends.host import Turns
 
 
 def _store(device: Any, *args: Any, **kwargs: Any) -> HistoryStore:
@@ -170,7 +170,7 @@ def test_streams_wait_for_each_other(on_simt: devices.Simt) -> None:
 
 
 def test_a_writer_is_alone() -> None:
-    turns, log = _Turns(), []
+    turns, log = Turns(), []
 
     def write() -> None:
         with turns.alone():

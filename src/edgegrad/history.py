@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from edgegrad.backends import cuda
+from edgegrad.backends import cuda, host
 from edgegrad.errors import wrong_option, wrong_type, wrong_value
 from edgegrad.graph.make import count
 from edgegrad.history_file import Layout, StoreFile, numpy_dtype
@@ -116,7 +115,7 @@ class HistoryStore:
         self.tables, self.ages = arrays["tables"], arrays["ages"]
         self.grad_tables = arrays.get("grad_tables")
         self.n_steps = file.step if file else 0
-        self._turns = _Turns()
+        self._turns = host.Turns()
         self._order = cuda.StreamOrder(device) if _on_gpu(device) else None
         if self._order:
             with self._order.writing(0):  # the tables were filled on this stream
@@ -333,31 +332,6 @@ class HistoryStore:
         with self._turns.alone():
             if self._file:
                 self._file.begin_write()
-            yield
-
-
-class _Turns:
-    """Readers together, a writer alone."""
-
-    def __init__(self) -> None:
-        self._free, self._n_readers = threading.Condition(), 0
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        with self._free:
-            self._n_readers += 1
-        try:
-            yield
-        finally:
-            with self._free:
-                self._n_readers -= 1
-                self._free.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        with self._free:  # keeps others out until the end
-            while self._n_readers:
-                self._free.wait()
             yield
 
 
