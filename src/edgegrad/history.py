@@ -286,6 +286,11 @@ class HistoryStore:
             self._file.close()
             self._file = None
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tables."""
+        return sum(int(a.nbytes) for a in self._arrays.values())
+
     def __enter__(self) -> HistoryStore:
         return self
 

@@ -7,22 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgegrad.datasets.nodes import NodeGraph
+from edgegrad.datasets.planetoid import Features, Planetoid
 from edgegrad.train.device import Device
-from edgegrad.train.scalable_gcn import Piece, ScalableGCN, Settings
+from edgegrad.train.scalable_gcn import ScalableGCN, Settings
+from edgegrad.train.scalable_gcn_piece import Piece
 
 N, CLASSES = 30, 3
 NEIGHBOURS = pytest.mark.parametrize("neighbours", ["fresh", "store"])
 
 
-def data() -> NodeGraph:
+def data() -> Planetoid:
     rng = np.random.default_rng(5)
     pairs = {(min(p), max(p)) for p in rng.integers(0, N, (90, 2)).tolist() if p[0] != p[1]}
     one_way = np.array(sorted(pairs), np.int32).T
-    return NodeGraph(
+    return Planetoid(
         name="random",
         edge_index=np.concatenate([one_way, one_way[::-1]], axis=1),
-        features=rng.normal(size=(N, 4)).astype(np.float32),
+        features=Features.of(rng.normal(size=(N, 4)) * (rng.random((N, 4)) < 0.7)),
         labels=rng.integers(0, CLASSES, N),
         train=np.arange(0, N, 2),
         test=np.arange(1, N, 2),
@@ -42,13 +43,19 @@ def model_of(layers: int, cls: Any = ScalableGCN, **settings: Any) -> Any:
     return model
 
 
+def dense(features: Features) -> np.ndarray:
+    x = np.zeros((N, features.n_columns))
+    x[np.repeat(np.arange(N), np.diff(features.offsets)), features.columns] = features.values
+    return x
+
+
 def full_batch(model: Any) -> dict[str, np.ndarray]:
     """The gradient of the whole graph, by dense matrices."""
     d, weights = model.data, list(model.params.values())
     a = np.eye(N)
     a[d.edge_index[1], d.edge_index[0]] = 1
     a /= np.sqrt(np.outer(a.sum(axis=1), a.sum(axis=0)))
-    inputs, products = [d.features.astype(float)], []
+    inputs, products = [dense(d.features)], []
     for weight in weights:
         products.append(a @ inputs[-1] @ weight)
         inputs.append(np.maximum(products[-1], 0))

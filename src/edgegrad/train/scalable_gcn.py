@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from edgegrad import HistoryStore, batches, from_coo
-from edgegrad.datasets.nodes import NodeGraph
+from edgegrad.datasets.planetoid import Planetoid
 from edgegrad.graph.convert import to_numpy
-from edgegrad.operators import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
 from edgegrad.train.device import Device
 from edgegrad.train.layers import glorot
 from edgegrad.train.loss import cross_entropy
+from edgegrad.train.scalable_gcn_piece import Piece
 
 Arrays = dict[str, Any]
 GRADIENTS = ("mailbox", "snapshot", "none")
@@ -45,46 +45,10 @@ class Settings:
     l2: float = 5e-4
 
 
-class Piece:
-    """A batch on the device: its aggregation, its ids, and what it is to learn."""
-
-    def __init__(self, batch: Any, weight: Any, model: ScalableGCN) -> None:
-        self.device = device = model.device
-        data = model.data
-        self.graph, self.n_own = device.graph(batch.graph), len(batch.own)
-        self.weight = device.array(weight[batch.positions])
-        self.own, self.neighbours = (device.xp.asarray(i) for i in (batch.own, batch.neighbours))
-        self.sources = device.xp.concatenate([self.own, self.neighbours])
-        labels = data.labels[batch.own]
-        self.targets = device.array(labels[:, None] == np.arange(data.n_classes))
-        # A node that is in the batch twice is learnt from once.
-        first = np.zeros(self.n_own, bool)
-        first[np.unique(batch.own, return_index=True)[1]] = True
-        self.first = device.array(first[:, None])
-        counts = first & np.isin(batch.own, data.train)
-        self.counts = device.array(counts[:, None] / len(data.train))
-
-    def spread(self, rows: Any) -> Any:
-        """Return A rows, for the destinations."""
-        output = self.device.empty(self.n_own, rows.shape[1])
-        agg_hg_basis_n2n_post_fwd(output, rows, None, self.graph, edge_weight=self.weight)
-        return output
-
-    def gather(self, grad_output: Any) -> Any:
-        """Return the gradient for the rows that were spread."""
-        shape = len(self.sources), grad_output.shape[1]
-        # Linear: the rows themselves are not read.
-        grad, rows = self.device.empty(*shape), self.device.empty(*shape)
-        agg_hg_basis_n2n_post_bwd(
-            grad, None, grad_output, rows, None, self.graph, edge_weight=self.weight
-        )
-        return grad
-
-
 class ScalableGCN:
     """The model, its store, and one step of training."""
 
-    def __init__(self, data: NodeGraph, settings: Settings, device: Device, parts: Any) -> None:
+    def __init__(self, data: Planetoid, settings: Settings, device: Device, parts: Any) -> None:
         self.data, self.settings, self.device = data, settings, device
         n = data.n_nodes
         loops = np.arange(n, dtype=np.int32)
@@ -94,11 +58,10 @@ class ScalableGCN:
         degree = np.diff(to_numpy(graph.offsets))
         to = np.repeat(loops, degree)
         weight = 1 / np.sqrt(degree[to] * degree[to_numpy(graph.indices)])
-        self.features = device.array(data.features)
         cut = batches(graph, parts, neighbours=settings.neighbours)
-        self.pieces = [Piece(b, weight, self) for b in cut]
+        self.pieces = [Piece(b, weight, data, device) for b in cut]
         (everything,) = batches(graph, np.zeros(n, np.int64))
-        self.whole = Piece(everything, weight, self)
+        self.whole = Piece(everything, weight, data, device)
         self.clear()
 
     def clear(self) -> None:
@@ -113,10 +76,16 @@ class ScalableGCN:
             last = HistoryStore(n, self.data.n_classes, 1, dtype, grad=False, **place)
             self.snapshots = [(hidden, layer) for layer in range(inner - 1)] + [(last, 0)]
 
+    @property
+    def store_bytes(self) -> int:
+        """Bytes of rows and gradients of earlier steps."""
+        stores = {id(store): store for store, _ in self.snapshots} | {0: self.store}
+        return sum(store.nbytes for store in stores.values())
+
     def initialise(self, rng: np.random.Generator) -> Arrays:
         """Draw new parameters and return them by name; the optimiser changes them in place."""
         s = self.settings
-        widths = [self.features.shape[1], *[s.hidden] * (s.layers - 1), self.data.n_classes]
+        widths = [self.data.features.n_columns, *[s.hidden] * (s.layers - 1), self.data.n_classes]
         self.params = {
             f"weight{i}": self.device.array(glorot(rng, shape, *shape))
             for i, shape in enumerate(itertools.pairwise(widths))
@@ -125,9 +94,10 @@ class ScalableGCN:
 
     def evaluate(self) -> Any:
         """Return the logits of all nodes, from the whole graph and without a store."""
-        h = self.features
-        for i, weight in enumerate(self.params.values()):
-            h = self.whole.spread((h if i == 0 else np.maximum(h, 0)) @ weight)
+        whole, (first, *others) = self.whole, self.params.values()
+        h = whole.spread(whole.features_sum.forward(first, whole.features))
+        for weight in others:
+            h = whole.spread(np.maximum(h, 0) @ weight)
         return h
 
     def step(self, piece: Piece, rng: np.random.Generator | None = None) -> tuple[float, Arrays]:
@@ -175,17 +145,17 @@ class ScalableGCN:
     def _forward(
         self, piece: Piece, pulled: list[Any], rng: np.random.Generator | None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        inputs, masks, products = [], [], []
-        rows = self.features[piece.sources]
-        for i, weight in enumerate(self.params.values()):
-            if i:
-                live = np.maximum(products[-1], 0)
-                rows = self.device.xp.concatenate([live, pulled[i - 1]])
+        first, *others = self.params.values()
+        mask = self._mask(piece.features, rng)
+        inputs = [piece.features if mask is None else piece.features * mask]
+        products = [piece.spread(piece.features_sum.forward(first, inputs[0]))]
+        masks = [mask]
+        for weight, stored in zip(others, pulled, strict=True):
+            rows = self.device.xp.concatenate([np.maximum(products[-1], 0), stored])
             mask = self._mask(rows, rng)
-            rows = rows if mask is None else rows * mask
-            inputs.append(rows)
+            inputs.append(rows if mask is None else rows * mask)
             masks.append(mask)
-            products.append(piece.spread(rows @ weight))
+            products.append(piece.spread(inputs[-1] @ weight))
         return inputs, masks, products
 
     def _mask(self, rows: Any, rng: np.random.Generator | None) -> Any:
@@ -207,12 +177,12 @@ class ScalableGCN:
         """Return gradients of the parameters, and (layer, of pulled rows, of own products)."""
         grads, sent = {}, []
         for i in reversed(range(len(products))):
-            weight = self.params[f"weight{i}"]
-            back = piece.gather(grad)
-            grads[f"weight{i}"] = inputs[i].T @ back
+            name, back = f"weight{i}", piece.gather(grad)
             if i == 0:
+                grads[name] = piece.features_sum.backward(back, inputs[0])
                 break
-            grad_rows = back @ weight.T
+            grads[name] = inputs[i].T @ back
+            grad_rows = back @ self.params[name].T
             grad_rows = grad_rows if masks[i] is None else grad_rows * masks[i]
             sent.append((i - 1, grad_rows[piece.n_own :], grad))
             grad = (grad_rows[: piece.n_own] + taken[i - 1]) * (products[i - 1] > 0)
