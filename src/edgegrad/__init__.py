@@ -20,11 +20,16 @@ from edgegrad.graph import (
     make_csc_hg,
     to_scipy,
 )
+from edgegrad.history import HistoryStore
+from edgegrad.partitioning import Batch, batches, partition
 
 __all__ = [
     "ArgumentError",
     "BackendError",
+    "Batch",
+    "HistoryStore",
     "__version__",
+    "batches",
     "bipartite_csc_hg_int32",
     "bipartite_csc_hg_int64",
     "bipartite_csc_int32",
@@ -40,6 +45,7 @@ __all__ = [
     "make_csc",
     "make_csc_hg",
     "operators",
+    "partition",
     "set_num_threads",
     "show_config",
     "to_scipy",

@@ -24,6 +24,7 @@ _OPTIONAL = {
     "countryinfo": ("the embedded data of `edgegrad train rgcn`", "demo"),
     "matplotlib": ("--plot", "demo"),
     "rich": ("progress bars", "demo"),
+    "pymetis": ("partition by METIS", "partition"),
 }
 
 

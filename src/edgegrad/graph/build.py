@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 
 from edgegrad import _host
-from edgegrad.errors import wrong_value
+from edgegrad.graph.make import MOST_ROWS, count
 from edgegrad.graph.types import Graph
 from edgegrad.interop import ArrayView
-
-# A reverse graph has an entry per source: more of them than this is a mistake, not a graph.
-_MOST_SOURCES = 2**40
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,7 @@ def max_degree(offsets: ArrayView) -> int:
 
 def reverse(graph: Graph, stream_id: int = 0) -> Reverse:
     """Return the reverse graph, building it on first need."""
-    if graph.n_src_nodes > _MOST_SOURCES:
-        raise wrong_value(
-            "build_reverse", "n_src_nodes", f"the value {graph.n_src_nodes}", f"<= {_MOST_SOURCES}"
-        )
+    count("build_reverse", "n_src_nodes", graph.n_src_nodes, MOST_ROWS)
     build = _host_reverse if graph.on_host else _cuda_reverse
     return graph.cached("reverse", lambda: build(graph, stream_id))
 

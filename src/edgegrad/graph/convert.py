@@ -11,6 +11,7 @@ from edgegrad import _host
 from edgegrad.errors import wrong_index, wrong_option, wrong_type, wrong_value
 from edgegrad.graph.make import (
     INT32_MAX,
+    MOST_ROWS,
     count,
     element,
     id_array,
@@ -66,7 +67,7 @@ def from_coo(
     """
     where = "from_coo"
     n_src = count(where, "n_src_nodes", n_src_nodes)
-    n_dst = n_src if n_dst_nodes is None else count(where, "n_dst_nodes", n_dst_nodes)
+    n_dst = count(where, "n_dst_nodes", n_src if n_dst_nodes is None else n_dst_nodes, MOST_ROWS)
     sources = id_array(where, "src", src)
     targets = id_array(where, "dst", dst, size=len(sources))
     if targets.device != sources.device:
@@ -77,6 +78,9 @@ def from_coo(
             raise wrong_type(where, "n_edge_types", "type NoneType", "the number of edge types")
         types = type_array(where, "edge_types", edge_types, sources, len(sources))
         n_types = count(where, "n_edge_types", n_edge_types, INT32_MAX)
+    elif n_edge_types is not None:
+        expected = "an array, since `n_edge_types` is given"
+        raise wrong_type(where, "edge_types", "type NoneType", expected)
     if validate:
         _check_range(where, "src", sources, n_src, "an id")
         _check_range(where, "dst", targets, n_dst, "an id")
@@ -185,7 +189,8 @@ def to_scipy(graph: Graph, values: Any = None) -> Any:
     """Return the graph as a `scipy.sparse.csr_array`, destinations x sources.
 
     `values` is an array (n_indices,) in CSC order, ones when None. Parallel edges stay separate
-    entries of the result. A graph on a GPU is copied to the host.
+    entries of the result. The ids are copied: methods of SciPy as harmless as `max` and
+    `count_nonzero` add up parallel edges in place first, which must not reach the graph.
     """
     import scipy.sparse
 
@@ -194,7 +199,7 @@ def to_scipy(graph: Graph, values: Any = None) -> Any:
     data = np.ones(graph.n_indices) if values is None else np.asarray(values)
     if data.shape != (graph.n_indices,):
         raise wrong_value("to_scipy", "values", f"shape {data.shape}", f"({graph.n_indices},)")
-    parts = (data, to_numpy(graph.indices), to_numpy(graph.offsets))
+    parts = (data, np.array(to_numpy(graph.indices)), np.array(to_numpy(graph.offsets)))
     return scipy.sparse.csr_array(parts, shape=(graph.n_dst_nodes, graph.n_src_nodes))
 
 

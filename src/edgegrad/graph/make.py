@@ -12,6 +12,8 @@ from edgegrad.graph.types import Graph, graph_type
 from edgegrad.interop import ArrayView, view
 
 INT32_MAX = 2**31 - 1
+# Offsets have an entry per row: more rows than this are a mistake, not a graph.
+MOST_ROWS = 2**40
 
 
 def make_csc(

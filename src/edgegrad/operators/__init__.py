@@ -2,11 +2,19 @@
 
 from edgegrad.backends import rows
 from edgegrad.graph import make
-from edgegrad.operators import agg_hg_basis
+from edgegrad.operators import agg_hg_basis, history
 from edgegrad.operators.agg_hg_basis import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
+from edgegrad.operators.history import (
+    history_accumulate_grad,
+    history_pull,
+    history_push,
+    history_push_pull,
+    history_stale,
+    history_take_grad,
+)
 
 # One line per operator family.
-FAMILIES = (agg_hg_basis,)
+FAMILIES = (agg_hg_basis, history)
 
 OPERATORS = tuple(op for family in FAMILIES for op in family.OPERATORS)
 
@@ -16,4 +24,15 @@ def kernels() -> tuple[tuple[str, str], ...]:
     return tuple(k for module in (make, rows, *FAMILIES) for k in module.KERNELS)
 
 
-__all__ = ["OPERATORS", "agg_hg_basis_n2n_post_bwd", "agg_hg_basis_n2n_post_fwd", "kernels"]
+__all__ = [
+    "OPERATORS",
+    "agg_hg_basis_n2n_post_bwd",
+    "agg_hg_basis_n2n_post_fwd",
+    "history_accumulate_grad",
+    "history_pull",
+    "history_push",
+    "history_push_pull",
+    "history_stale",
+    "history_take_grad",
+    "kernels",
+]
