@@ -44,4 +44,19 @@ __device__ __forceinline__ index_t item_stride() {
   return static_cast<index_t>(gridDim.x) * blockDim.y;
 }
 
+// The row that an edge belongs to; there is one.
+template <typename IdxT>
+__device__ __forceinline__ index_t row_of_edge(const IdxT* offsets, index_t rows, index_t edge) {
+  index_t low = 0, high = rows;  // offsets[low] <= edge < offsets[high]
+  while (high - low > 1) {
+    const index_t middle = (low + high) / 2;
+    if (offsets[middle] <= edge) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 }  // namespace edgegrad

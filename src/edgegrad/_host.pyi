@@ -36,6 +36,11 @@ class ArrayView:
     def rows_contiguous(self) -> bool: ...
     @property
     def self_overlapping(self) -> bool: ...
+    def rows(self) -> object:
+        """
+        The same memory as (rows, columns), trailing axes joined; None where they do not join.
+        """
+
     @property
     def writable(self) -> bool: ...
     @property
@@ -192,6 +197,30 @@ def agg_hg_basis_grad_parameters(
     edge_weight: object | None,
     graph: Graph,
     type_degree: object | None,
+) -> None: ...
+def sddmm_forward(
+    output: ArrayView,
+    lhs: object | None,
+    rhs: object | None,
+    graph: Graph,
+    op: int,
+    n_heads: int,
+    dim: int,
+) -> None: ...
+def sddmm_gradient(
+    result: ArrayView,
+    grad_output: ArrayView,
+    other: object | None,
+    own: object | None,
+    offsets: ArrayView,
+    other_end: ArrayView,
+    position: object | None,
+    term: int,
+    per_head: int,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
 ) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...

@@ -14,16 +14,18 @@ from edgegrad.interop import ArrayView, first_overlap, view
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 HALVES = ("float16", "bfloat16")
 BATCH = "[batch]"
-UNBATCHED = -1
+HEADS = "[heads]"
+ABSENT = -1  # size of an axis in brackets that the arrays of a call do not have
 
 
 @dataclass(frozen=True)
 class Arg:
     """One array of an operator: its axes by name, its dtype, its role.
 
-    `axes` that begin with ``"[batch]"`` may be given with or without that axis, alike for all
-    arrays of a call. `dtype` is ``"T"``, the call's feature type; the name of a companion, which
-    is T, or float32 beside half types, alike for all arrays of that name; or an exact dtype.
+    An axis in brackets, such as ``"[batch]"``, may be given or not, alike for all arrays of a call;
+    if it is derived, the options decide. `dtype` is ``"T"``, the call's feature type; the name of a
+    companion, which is T, or float32 beside half types, alike for all arrays of that name; or an
+    exact dtype.
     """
 
     name: str
@@ -35,14 +37,9 @@ class Arg:
     written: bool = False
 
     @cached_property
-    def batched(self) -> bool:
-        """Whether a batch axis may come first."""
-        return self.axes[0] == BATCH
-
-    @cached_property
-    def row_axes(self) -> tuple[str, ...]:
-        """The axes without that of the batch."""
-        return self.axes[1:] if self.batched else self.axes
+    def brackets(self) -> tuple[str, ...]:
+        """The axes that a call may leave out."""
+        return tuple(axis for axis in self.axes if axis[0] == "[")
 
 
 Derived = Callable[[Mapping[str, int]], int]
@@ -113,7 +110,28 @@ class Call:
     @property
     def n_batch(self) -> int:
         """Number of node arrays side by side; 1 without a batch axis."""
-        return self.sizes[BATCH] if self.sizes.get(BATCH, UNBATCHED) != UNBATCHED else 1
+        return self._size_or_one(BATCH)
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads side by side; 1 without that axis."""
+        return self._size_or_one(HEADS)
+
+    def _size_or_one(self, axis: str) -> int:
+        size = self.sizes.get(axis, ABSENT)
+        return 1 if size == ABSENT else size
+
+    def rows(self, name: str) -> ArrayView | None:
+        """Return an array as rows x columns (None for None); raise if its rows are not runs."""
+        a = self.arrays[name]
+        if a is None:
+            return None
+        joined = a.rows()
+        if joined is None:
+            has = f"strides {a.strides}"
+            expected = "heads side by side, without gaps; rows may be apart"
+            raise wrong_value(self.where, name, has, expected)
+        return joined
 
 
 def check(
@@ -210,14 +228,14 @@ def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
 def _axes(call: Call, op: Operator, arg: Arg, ndim: int) -> tuple[str, ...]:
     """Return the axes an array must have in this call; those that follow from others get a size."""
     sizes, axes = call.sizes, arg.axes
-    if arg.batched:
-        # The first such array of a call decides for all; `fits` then binds the size.
-        if BATCH not in sizes and ndim != len(axes):
-            sizes[BATCH] = UNBATCHED
-        if sizes.get(BATCH) == UNBATCHED:
-            axes = arg.row_axes
     if op.derived:
         for axis in axes:
             if axis in op.derived and axis not in sizes:
                 sizes[axis] = op.derived[axis](sizes)
+    for axis in arg.brackets:
+        # The first such array of a call decides for all; `fits` then binds the size.
+        if axis not in sizes and ndim != len(axes):
+            sizes[axis] = ABSENT
+        if sizes.get(axis) == ABSENT:
+            axes = tuple(x for x in axes if x != axis)
     return axes

@@ -2,11 +2,12 @@
 
 from edgegrad.backends import rows
 from edgegrad.graph import make
-from edgegrad.operators import agg_hg_basis
+from edgegrad.operators import agg_hg_basis, sddmm
 from edgegrad.operators.agg_hg_basis import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
+from edgegrad.operators.sddmm import sddmm_bwd, sddmm_fwd
 
 # One line per operator family.
-FAMILIES = (agg_hg_basis,)
+FAMILIES = (agg_hg_basis, sddmm)
 
 OPERATORS = tuple(op for family in FAMILIES for op in family.OPERATORS)
 
@@ -16,4 +17,11 @@ def kernels() -> tuple[tuple[str, str], ...]:
     return tuple(k for module in (make, rows, *FAMILIES) for k in module.KERNELS)
 
 
-__all__ = ["OPERATORS", "agg_hg_basis_n2n_post_bwd", "agg_hg_basis_n2n_post_fwd", "kernels"]
+__all__ = [
+    "OPERATORS",
+    "agg_hg_basis_n2n_post_bwd",
+    "agg_hg_basis_n2n_post_fwd",
+    "kernels",
+    "sddmm_bwd",
+    "sddmm_fwd",
+]
