@@ -10,6 +10,7 @@ namespace edgegrad {
 
 // One line per operator family.
 void bind_agg_hg_basis(nb::module_& m);
+void bind_edge_softmax(nb::module_& m);
 void bind_sddmm(nb::module_& m);
 
 }  // namespace edgegrad
@@ -21,6 +22,7 @@ NB_MODULE(_host, m) {
   bind_array(m);
   bind_graph(m);
   bind_agg_hg_basis(m);
+  bind_edge_softmax(m);
   bind_sddmm(m);
   m.def("num_threads", &num_threads);
   m.def("set_num_threads", &set_num_threads, nb::arg("n"));

@@ -2,12 +2,13 @@
 
 from edgegrad.backends import rows
 from edgegrad.graph import make
-from edgegrad.operators import agg_hg_basis, sddmm
+from edgegrad.operators import agg_hg_basis, edge_softmax, sddmm
 from edgegrad.operators.agg_hg_basis import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
+from edgegrad.operators.edge_softmax import edge_softmax_bwd, edge_softmax_fwd
 from edgegrad.operators.sddmm import sddmm_bwd, sddmm_fwd
 
 # One line per operator family.
-FAMILIES = (agg_hg_basis, sddmm)
+FAMILIES = (agg_hg_basis, edge_softmax, sddmm)
 
 OPERATORS = tuple(op for family in FAMILIES for op in family.OPERATORS)
 
@@ -21,6 +22,8 @@ __all__ = [
     "OPERATORS",
     "agg_hg_basis_n2n_post_bwd",
     "agg_hg_basis_n2n_post_fwd",
+    "edge_softmax_bwd",
+    "edge_softmax_fwd",
     "kernels",
     "sddmm_bwd",
     "sddmm_fwd",

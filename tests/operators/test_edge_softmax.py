@@ -1,0 +1,26 @@
+"""Softmax of edge logits against its oracle, on every device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import graphs
+import reference
+from edgegrad.operators import edge_softmax_bwd, edge_softmax_fwd
+from reference import edge_softmax
+
+
+def _cases(graph: graphs.GraphData, **sizes: int) -> list[reference.Case]:
+    return list(edge_softmax.cases(graph, np.random.default_rng(7), **sizes))
+
+
+@pytest.mark.parametrize("name", graphs.NAMES)
+def test_every_option(device: Any, T: Any, name: str) -> None:
+    graph = graphs.make(name)
+    struct = graph.make(device)
+    for case in _cases(graph):
+        ran = reference.run(case, graph, device, T, struct=struct)
+        assert ran.worst() <= 1, case.name
