@@ -138,6 +138,7 @@ edge_softmax_merge(Part* __restrict__ parts, const index_t* __restrict__ first_p
     for (index_t h = blockIdx.y * blockDim.x + threadIdx.x; h < n_heads;
          h += gridDim.y * blockDim.x) {
       Part whole = parts[first_piece[l] * n_heads + h];
+#pragma unroll 1
       for (index_t p = first_piece[l] + 1; p < first_piece[l + 1]; ++p)
         whole = merge(whole, parts[p * n_heads + h]);
       for (index_t p = first_piece[l]; p < first_piece[l + 1]; ++p) parts[p * n_heads + h] = whole;

@@ -1,6 +1,6 @@
 // Softmax of a set taken apart: the greatest logit of a part, and its exponentials summed.
 #pragma once
-#include "common/portable.h"
+#include "common/half.h"
 
 namespace edgegrad {
 
@@ -12,7 +12,9 @@ EG_HD float exp_of(float x) { return __builtin_expf(x); }
 EG_HD double exp_of(double x) { return __builtin_exp(x); }
 #endif
 
-template <typename A> EG_HD A minus_infinity() { return static_cast<A>(-__builtin_huge_valf()); }
+template <typename A> EG_HD A minus_infinity() {
+  return static_cast<A>(bit_cast<float>(0xff800000u));
+}
 
 // The greater of two, or NaN if there is one.
 template <typename A> EG_HD A greater(A a, A b) { return b > a || b != b ? b : a; }

@@ -22,51 +22,75 @@ template <typename T, typename I> struct Kernels {
 
   // Heads that packs go over together: lane l is head first + head[l] of the edge[l]-th edge.
   struct Group {
-    explicit Group(const Problem& p, std::int64_t first) : first(first) {
-      const std::int64_t left = p.n_heads - first;
-      heads = left < kWidth ? static_cast<int>(left) : kWidth;
-      edges = kWidth / heads;
-      for (int l = 0; l < kWidth; ++l) {
-        edge[l] = l / heads;
-        head[l] = l % heads;
-      }
-    }
     std::int64_t first;
     int heads, edges;
     int edge[kWidth], head[kWidth];
+  };
+
+  // All heads, in groups that are made once: rows are often shorter than the divisions take.
+  class Groups {
+   public:
+    explicit Groups(const Problem& p) : count_((p.n_heads + kWidth - 1) / kWidth), groups_(count_) {
+      for (std::int64_t i = 0; i < count_; ++i) {
+        Group& g = groups_[i];
+        g.first = i * kWidth;
+        g.heads = p.n_heads - g.first < kWidth ? static_cast<int>(p.n_heads - g.first) : kWidth;
+        g.edges = kWidth / g.heads;
+        for (int l = 0; l < kWidth; ++l) {
+          g.edge[l] = l / g.heads;
+          g.head[l] = l % g.heads;
+        }
+      }
+    }
+    const Group* begin() const { return groups_.get(); }
+    const Group* end() const { return groups_.get() + count_; }
+
+   private:
+    std::int64_t count_;
+    Scratch<Group> groups_;
   };
 
   static EG_INLINE std::int64_t position(const Problem& p, std::int64_t e) {
     return p.order == nullptr ? e : std::int64_t(static_cast<const I*>(p.order)[e]);
   }
 
-  // The lanes of a whole pack lie side by side in memory.
+  // The lanes of a pack lie side by side in memory.
   static EG_INLINE bool is_run(const Problem& p, const Rows& a, const Group& g) {
-    return g.edges * g.heads == kWidth &&
-           (g.edges == 1 || (p.order == nullptr && a.row == g.heads));
+    return g.edges == 1 || (p.order == nullptr && a.row == g.heads);
   }
 
   // Values of the edges from e on, up to `end`; lanes without one get `rest`.
   static EG_INLINE P read(const Problem& p, const Rows& a, const Group& g, std::int64_t e,
                           std::int64_t end, A rest) {
-    if (end - e >= g.edges && is_run(p, a, g)) return load(a.at<T>(0, position(p, e)) + g.first);
-    A lane[kWidth];
     const int n = lanes(g, e, end);
-    for (int l = 0; l < n; ++l)
-      lane[l] = widen(a.at<T>(0, position(p, e + g.edge[l]))[g.first + g.head[l]]);
-    for (int l = n; l < kWidth; ++l) lane[l] = rest;
+    const T* from = a.at<T>(0, position(p, e)) + g.first;
+    const bool run = is_run(p, a, g);
+    if (run && n == kWidth) return load(from);
+    A lane[kWidth];
+    for (int l = 0; l < kWidth; ++l) lane[l] = rest;
+    if (run) {
+      for (int l = 0; l < n; ++l) lane[l] = widen(from[l]);
+    } else {
+      for (int l = 0; l < n; ++l)
+        lane[l] = widen(a.at<T>(0, position(p, e + g.edge[l]))[g.first + g.head[l]]);
+    }
     return load(lane);
   }
 
   static EG_INLINE void write(const Problem& p, const Rows& a, const Group& g, std::int64_t e,
                               std::int64_t end, P value) {
-    if (end - e >= g.edges && is_run(p, a, g))
-      return store_as(a.at<T>(0, position(p, e)) + g.first, value);
+    const int n = lanes(g, e, end);
+    T* to = a.at<T>(0, position(p, e)) + g.first;
+    const bool run = is_run(p, a, g);
+    if (run && n == kWidth) return store_as(to, value);
     A lane[kWidth];
     store(lane, value);
-    const int n = lanes(g, e, end);
-    for (int l = 0; l < n; ++l)
-      a.at<T>(0, position(p, e + g.edge[l]))[g.first + g.head[l]] = narrow<T>(lane[l]);
+    if (run) {
+      for (int l = 0; l < n; ++l) to[l] = narrow<T>(lane[l]);
+    } else {
+      for (int l = 0; l < n; ++l)
+        a.at<T>(0, position(p, e + g.edge[l]))[g.first + g.head[l]] = narrow<T>(lane[l]);
+    }
   }
 
   static EG_INLINE int lanes(const Group& g, std::int64_t e, std::int64_t end) {
@@ -94,17 +118,13 @@ template <typename T, typename I> struct Kernels {
 
   static EG_INLINE A add(A a, A b) { return a + b; }
 
-  // body(group) for all heads
-  template <typename Body> static EG_INLINE void groups(const Problem& p, const Body& body) {
-    for (std::int64_t first = 0; first < p.n_heads; first += kWidth) body(Group(p, first));
-  }
-
   static void
   forward(const Problem& p, const Rows& output, const Rows& logits, const Pieces& pieces) {
     using Part = SoftmaxPart<A>;
+    const Groups groups(p);
     const A none = minus_infinity<A>();
     const auto reduce = [&](std::int64_t, std::int64_t begin, std::int64_t end, Part* parts) {
-      groups(p, [&](const Group& g) {
+      for (const Group& g : groups) {
         P max = P{} + none, sum = {};
         for (std::int64_t e = begin; e < end; e += g.edges) {
           const P x = read(p, logits, g, e, end, none);
@@ -115,17 +135,17 @@ template <typename T, typename I> struct Kernels {
         for (std::int64_t e = begin; e < end; e += g.edges)
           sum += exp_pack<A>(read(p, logits, g, e, end, none) - shift);
         fold(g, sum, add, [&](std::int64_t h, A x) { parts[h].sum = x; });
-      });
+      }
     };
     const auto map = [&](std::int64_t, std::int64_t begin, std::int64_t end, const Part* parts) {
-      groups(p, [&](const Group& g) {
+      for (const Group& g : groups) {
         const P shift = spread(g, [&](std::int64_t h) { return shift_of(parts[h].max); });
-        const P factor = spread(g, [&](std::int64_t h) { return A(1) / parts[h].sum; });
+        const P factor = A(1) / spread(g, [&](std::int64_t h) { return parts[h].sum; });
         for (std::int64_t e = begin; e < end; e += g.edges) {
           const P x = read(p, logits, g, e, end, none);
           write(p, output, g, e, end, exp_pack<A>(x - shift) * factor);
         }
-      });
+      }
     };
     reduce_then_map<Part>(static_cast<const I*>(p.offsets), p.n_rows, pieces, p.n_heads, reduce,
                           map);
@@ -134,22 +154,23 @@ template <typename T, typename I> struct Kernels {
   static void backward(const Problem& p, const Rows& grad_logits, const Rows& grad_output,
                        const Rows& output, const Pieces& pieces) {
     using Part = SumPart<A>;
+    const Groups groups(p);
     const auto reduce = [&](std::int64_t, std::int64_t begin, std::int64_t end, Part* parts) {
-      groups(p, [&](const Group& g) {
+      for (const Group& g : groups) {
         P sum = {};
         for (std::int64_t e = begin; e < end; e += g.edges)
           sum += read(p, output, g, e, end, 0) * read(p, grad_output, g, e, end, 0);
         fold(g, sum, add, [&](std::int64_t h, A x) { parts[h].sum = x; });
-      });
+      }
     };
     const auto map = [&](std::int64_t, std::int64_t begin, std::int64_t end, const Part* parts) {
-      groups(p, [&](const Group& g) {
+      for (const Group& g : groups) {
         const P mean = spread(g, [&](std::int64_t h) { return parts[h].sum; });
         for (std::int64_t e = begin; e < end; e += g.edges) {
           const P y = read(p, output, g, e, end, 0), dy = read(p, grad_output, g, e, end, 0);
           write(p, grad_logits, g, e, end, y * (dy - mean));
         }
-      });
+      }
     };
     reduce_then_map<Part>(static_cast<const I*>(p.offsets), p.n_rows, pieces, p.n_heads, reduce,
                           map);
