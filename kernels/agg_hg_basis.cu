@@ -259,16 +259,7 @@ agg_hg_basis_grad_parameters(accum_t<T>* __restrict__ partials, void* __restrict
   const index_t begin = n_edges / n_teams * team + min(team, n_edges % n_teams);
   const index_t end = begin + n_edges / n_teams + (team < n_edges % n_teams ? 1 : 0);
   if (begin == end) return;
-  index_t low = 0, high = n_dst_nodes;  // offsets[low] <= begin < offsets[high]
-  while (high - low > 1) {
-    const index_t middle = (low + high) / 2;
-    if (offsets[middle] <= begin) {
-      low = middle;
-    } else {
-      high = middle;
-    }
-  }
-  for (index_t e = begin, dst = low; e < end; ++e) {
+  for (index_t e = begin, dst = row_of_edge(offsets, n_dst_nodes, begin); e < end; ++e) {
     while (offsets[dst + 1] <= e) ++dst;
     const index_t src = indices[e], type = edge_types[e];
     const A k = factors.edge(e);

@@ -77,15 +77,17 @@ def _given(case: Case) -> int:
     return sum(a is not None for a in case.reads.values())
 
 
-def fullest(op: Any, half: str, graph: graphs.GraphData, batched: bool = False) -> Case:
-    """The case of one function with the most arrays and options set."""
-    batch = 3 if batched else 2
+def fullest(op: Any, half: str, graph: graphs.GraphData, extended: bool = False) -> Case:
+    """The case of one function with the most arrays and options set.
 
-    def has_batch(case: Case) -> bool:
-        first = next(iter(case.reads.values()))
-        return np.ndim(first) == batch
+    `extended`: with the axes that a caller may leave out (the batch, heads), else without.
+    """
+    free = {axis for a in (*op.inputs, *op.outputs) for axis in a.brackets} - op.derived.keys()
 
-    found = [c for c in reference.cases(graph) if c.op is op and c.half == half and has_batch(c)]
+    def fits(case: Case) -> bool:
+        return not free & set(case.without) if extended else free <= set(case.without)
+
+    found = [c for c in reference.cases(graph) if c.op is op and c.half == half and fits(c)]
     return max(found, key=lambda c: (_given(c), sum(map(bool, c.options.values()))))
 
 

@@ -39,10 +39,6 @@ def _host(made: Made, arg: Arg) -> np.ndarray:
     return made.device.numpy(made.arrays[arg.name])
 
 
-def _axes(arg: Arg, ndim: int) -> tuple[str, ...]:
-    return arg.axes[len(arg.axes) - ndim :]
-
-
 def _retyped(dtype: Any) -> Spoiler:
     def spoil(made: Made, arg: Arg) -> Iterator[Spoiled]:
         value = _host(made, arg)
@@ -62,19 +58,19 @@ def other_float(made: Made, arg: Arg) -> Iterator[Spoiled]:
 
 def drop_axis(made: Made, arg: Arg) -> Iterator[Spoiled]:
     a = _host(made, arg)
-    axis = BATCH if a.ndim == len(arg.axes) and arg.axes[0] == BATCH else ""
+    axis = BATCH if made.case.axes(arg)[0] == BATCH else ""
     yield Spoiled(made.device.array(a[0]), ValueError, "shape ", axis)
 
 
 def add_axis(made: Made, arg: Arg) -> Iterator[Spoiled]:
     a = _host(made, arg)
-    axis = BATCH if a.ndim < len(arg.axes) else ""
+    axis = BATCH if BATCH in arg.axes and BATCH in made.case.without else ""
     yield Spoiled(made.device.array(a[None]), ValueError, "shape ", axis)
 
 
 def size_off(made: Made, arg: Arg) -> Iterator[Spoiled]:
     a = _host(made, arg)
-    for i, axis in enumerate(_axes(arg, a.ndim)):
+    for i, axis in enumerate(made.case.axes(arg)):
         for change in (-1, 1):
             shape = (*a.shape[:i], a.shape[i] + change, *a.shape[i + 1 :])
             value = made.device.array(np.full(shape, np.nan, a.dtype))
@@ -119,13 +115,17 @@ def overlapping_rows(made: Made, arg: Arg) -> Iterator[Spoiled]:
     if not arg.written:
         return
     a = _host(made, arg)
-    for step in (0, a.shape[-1] - 1) if a.ndim > 1 else ():
-        strides = (*a.strides[:-2], step * a.itemsize, a.itemsize)
+    steps = (0, a.shape[-1] - 1) if a.ndim > 1 else (0,)
+    for step in steps:
+        by_row = (step * a.itemsize, a.itemsize) if a.ndim > 1 else (step,)
+        strides = (*a.strides[:-2], *by_row)
         if made.device.location == "cpu":
             value = as_strided(a, a.shape, strides)
         else:
             value = Exported(made.device.array(a), strides=strides)
-        yield Spoiled(value, ValueError, "overlapping rows, strides ")
+        # One axis is a row, whose own elements may not even be apart.
+        has = "overlapping rows, strides " if a.ndim > 1 else "strides "
+        yield Spoiled(value, ValueError, has)
 
 
 def shared_memory(made: Made, arg: Arg) -> Iterator[Spoiled]:

@@ -76,7 +76,8 @@ def test_spoiled(place: Any, op: Any, half: str, how: str, batched: bool) -> Non
                 assert {named, has.split("`")[1]} == {arg.name, bad.axis}
             else:
                 assert named in _to_blame(made, arg, bad.axis), (arg, message)
-    assert count
+    no_rows = all(len(made.case.axes(a)) < 2 for a in made.case.args)
+    assert count or (no_rows and how == "fortran_order")
     assert not any(np.isnan(a).any() for a in made().values()), "the next valid call fails"
 
 

@@ -163,7 +163,7 @@ def _idle_ends() -> GraphData:
 def test_values_nobody_refers_to_do_not_leak(device: Any, op: Any, half: str) -> None:
     graph = _idle_ends()
     idle = {"n_src_nodes": [8, 9, 10, 11], "n_dst_nodes": [2, 5]}
-    spoiled = 0
+    spoiled = not idle.keys() & {axis for arg in getattr(op, half) for axis in arg.axes}
     for case in reference.cases(graph):
         # The own row of a destination reaches its output, and back, without any edge.
         has_own = bool(case.options.get("concat_own"))
@@ -178,7 +178,7 @@ def test_values_nobody_refers_to_do_not_leak(device: Any, op: Any, half: str) ->
                 continue
             for value in (np.nan, np.inf):
                 bad = device.numpy(a)
-                at = arg.axes.index(axis) - (len(arg.axes) - bad.ndim)
+                at = case.axes(arg).index(axis)
                 bad[(slice(None),) * at + (idle[axis],)] = value
                 assert _same(made(**{arg.name: device.array(bad)}), clean), (case.name, arg.name)
                 spoiled += 1

@@ -29,9 +29,18 @@ struct Item {
   index_t row, begin, end;
 };
 
+// Ids of either width, for kernels that read few of them.
+struct Ids {
+  const void* data;
+  int wide;
+  __device__ __forceinline__ index_t operator[](index_t i) const {
+    return wide ? static_cast<const long long*>(data)[i] : static_cast<const int*>(data)[i];
+  }
+};
+
 // Item i, or one with begin > end if the row belongs to the pieces' launch.
-template <typename IdxT>
-__device__ __forceinline__ Item item_at(const Pieces& pieces, const IdxT* offsets, index_t i) {
+template <typename Offsets>
+__device__ __forceinline__ Item item_at(const Pieces& pieces, const Offsets& offsets, index_t i) {
   if (pieces.row) return {pieces.row[i], pieces.begin[i], pieces.end[i]};
   const index_t begin = offsets[i], end = offsets[i + 1];
   return {i, begin, end - begin > pieces.limit ? begin - 1 : end};
@@ -42,6 +51,21 @@ __device__ __forceinline__ index_t first_item() {
 }
 __device__ __forceinline__ index_t item_stride() {
   return static_cast<index_t>(gridDim.x) * blockDim.y;
+}
+
+// The row that an edge belongs to; there is one.
+template <typename IdxT>
+__device__ __forceinline__ index_t row_of_edge(const IdxT* offsets, index_t rows, index_t edge) {
+  index_t low = 0, high = rows;  // offsets[low] <= edge < offsets[high]
+  while (high - low > 1) {
+    const index_t middle = (low + high) / 2;
+    if (offsets[middle] <= edge) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
 }
 
 }  // namespace edgegrad

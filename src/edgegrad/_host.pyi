@@ -38,6 +38,11 @@ class ArrayView:
     def self_overlapping(self) -> bool: ...
     @property
     def writable(self) -> bool: ...
+    def rows(self, /) -> ArrayView | None:
+        """
+        The same memory as (rows, columns), trailing axes joined; None where they do not join.
+        """
+
     @property
     def __array_interface__(self) -> dict: ...
     @property
@@ -213,6 +218,51 @@ def history_scatter(
 def history_stale(
     mask: ArrayView, age: ArrayView, ids: ArrayView, step: int, max_age: int
 ) -> tuple[int, int, int]: ...
+def edge_softmax_forward(
+    output: ArrayView,
+    logits: ArrayView,
+    offsets: ArrayView,
+    order: object | None,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
+) -> None: ...
+def edge_softmax_backward(
+    grad_logits: ArrayView,
+    grad_output: ArrayView,
+    output: ArrayView,
+    offsets: ArrayView,
+    order: object | None,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
+) -> None: ...
+def sddmm_forward(
+    output: ArrayView,
+    lhs: object | None,
+    rhs: object | None,
+    graph: Graph,
+    op: int,
+    n_heads: int,
+    dim: int,
+) -> None: ...
+def sddmm_gradient(
+    result: ArrayView,
+    grad_output: ArrayView,
+    other: object | None,
+    own: object | None,
+    offsets: ArrayView,
+    other_end: ArrayView,
+    position: object | None,
+    term: int,
+    per_head: int,
+    limit: int,
+    row: ArrayView,
+    begin: ArrayView,
+    end: ArrayView,
+) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
 def isa() -> str: ...

@@ -332,6 +332,14 @@ bool ArrayView::rows_contiguous() const {
   return ndim == 0 || size() == 0 || shape[ndim - 1] == 1 || strides[ndim - 1] == 1;
 }
 
+bool ArrayView::joins_to_rows() const {
+  if (ndim < 1 || !rows_contiguous()) return false;
+  std::int64_t run = ndim > 1 ? shape[ndim - 1] : 1;
+  for (int i = ndim - 2; i > 0; run *= shape[i--])
+    if (size() > 0 && shape[i] > 1 && strides[i] != run) return false;
+  return true;
+}
+
 bool ArrayView::self_overlapping() const {
   // Axes sorted by stride: each must step over everything the smaller ones span.
   std::int64_t stride[kMaxDims], extent[kMaxDims];
@@ -495,6 +503,26 @@ nb::object first_overlap(const nb::list& outputs, const nb::list& inputs) {
   return nb::none();
 }
 
+// The same memory as rows x columns, kept alive by the view it was made of.
+nb::object joined_rows(nb::handle self) {
+  const ArrayView& a = nb::cast<const ArrayView&>(self);
+  if (!a.joins_to_rows()) return nb::none();
+  ArrayView rows;
+  rows.data = a.data;
+  rows.ndim = 2;
+  rows.shape[0] = a.shape[0];
+  rows.shape[1] = 1;
+  for (int i = 1; i < a.ndim; ++i) rows.shape[1] *= a.shape[i];
+  rows.strides[0] = a.strides[0];
+  rows.strides[1] = 1;
+  rows.dtype = a.dtype;
+  rows.device_type = a.device_type;
+  rows.device_id = a.device_id;
+  rows.readonly = a.readonly;
+  rows.owner.object = nb::borrow(self);
+  return nb::cast(std::move(rows));
+}
+
 }  // namespace
 
 void bind_array(nb::module_& m) {
@@ -522,6 +550,8 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("self_overlapping", &ArrayView::self_overlapping)
       .def_prop_ro("writable",
                    [](const ArrayView& a) { return !a.readonly && !a.self_overlapping(); })
+      .def("rows", &joined_rows, nb::sig("def rows(self, /) -> ArrayView | None"),
+           "The same memory as (rows, columns), trailing axes joined; None where they do not join.")
       .def_prop_ro("__array_interface__",
                    [](nb::handle self) {
                      const ArrayView& a = nb::cast<const ArrayView&>(self);

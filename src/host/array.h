@@ -46,6 +46,8 @@ struct ArrayView {
   std::int64_t size() const;
   // The last axis is contiguous, so that a row is one run of memory.
   bool rows_contiguous() const;
+  // All axes after the first are one run of memory, so that the array is rows x columns.
+  bool joins_to_rows() const;
   // Two positions of the array share memory (a broadcast axis): legal to read, not to write.
   bool self_overlapping() const;
   template <typename T> T* as() const { return static_cast<T*>(data); }

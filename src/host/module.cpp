@@ -11,6 +11,8 @@ namespace edgegrad {
 // One line per operator family.
 void bind_agg_hg_basis(nb::module_& m);
 void bind_history(nb::module_& m);
+void bind_edge_softmax(nb::module_& m);
+void bind_sddmm(nb::module_& m);
 
 }  // namespace edgegrad
 
@@ -22,6 +24,8 @@ NB_MODULE(_host, m) {
   bind_graph(m);
   bind_agg_hg_basis(m);
   bind_history(m);
+  bind_edge_softmax(m);
+  bind_sddmm(m);
   m.def("num_threads", &num_threads);
   m.def("set_num_threads", &set_num_threads, nb::arg("n"));
   m.def("isa", &isa_name);

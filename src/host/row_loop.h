@@ -36,6 +36,39 @@ void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::in
   }
 }
 
+// Rows whose edges are read twice: reduce(row, begin, end, parts) sets `width` parts of a run of a
+// row's edges, which merge() joins in order, and map(row, begin, end, parts) goes over the edges
+// again, given the row's.
+template <typename Part, typename O, typename Reduce, typename Map>
+void reduce_then_map(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
+                     const Reduce& reduce, const Map& map) {
+  const int threads = num_threads();
+  const Scratch<Part> of_pieces(pieces.count * width), of_threads(threads * width);
+  parallel_for(pieces.count, threads, [&](std::int64_t i, int) {
+    reduce(pieces.row[i], pieces.begin[i], pieces.end[i], of_pieces.get() + i * width);
+  });
+  for (std::int64_t i = 0, n; i < pieces.count; i += n) {
+    Part* total = of_pieces.get() + i * width;
+    for (n = 1; i + n < pieces.count && pieces.row[i + n] == pieces.row[i]; ++n)
+      for (std::int64_t c = 0; c < width; ++c) total[c] = merge(total[c], total[n * width + c]);
+    for (std::int64_t later = 1; later < n; ++later)
+      for (std::int64_t c = 0; c < width; ++c) total[later * width + c] = total[c];
+  }
+  parallel_for(pieces.count, threads, [&](std::int64_t i, int) {
+    map(pieces.row[i], pieces.begin[i], pieces.end[i], of_pieces.get() + i * width);
+  });
+  parallel_for(count_chunks(offsets, rows), threads, [&](std::int64_t chunk, int thread) {
+    Part* parts = of_threads.get() + thread * width;
+    const std::int64_t last = row_at(offsets, rows, (chunk + 1) * kChunkWork);
+    for (std::int64_t r = row_at(offsets, rows, chunk * kChunkWork); r < last; ++r) {
+      const std::int64_t begin = offsets[r], end = offsets[r + 1];
+      if (begin == end || end - begin > pieces.limit) continue;
+      reduce(r, begin, end, parts);
+      map(r, begin, end, parts);
+    }
+  });
+}
+
 // The row itself where it can hold its sums, else null.
 template <typename T> EG_INLINE accum_t<T>* in_place(T* row) {
   if constexpr (sizeof(T) == sizeof(accum_t<T>)) {

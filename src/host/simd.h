@@ -72,6 +72,25 @@ template <typename A> EG_INLINE void store_part(A* p, Pack<A> v, int n) {
   for (int i = 0; i < n; ++i) p[i] = v[i];
 }
 
+// Rounded once to the type of the array.
+template <typename T> EG_INLINE void store_as(T* p, Pack<accum_t<T>> v) {
+  if constexpr (sizeof(T) == sizeof(accum_t<T>)) {
+    std::memcpy(p, &v, sizeof v);
+  } else {
+    for (int i = 0; i < kLanes<float>; ++i) p[i] = narrow<T>(v[i]);
+  }
+}
+
+#if defined(__AVX512F__)
+template <> EG_INLINE void store_as<half_t>(half_t* p, Pack<float> v) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+#elif defined(__AVX2__)
+template <> EG_INLINE void store_as<half_t>(half_t* p, Pack<float> v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+
 template <typename A> EG_INLINE A sum_lanes(Pack<A> v) {
   A total = 0;
   for (int i = 0; i < kLanes<A>; ++i) total += v[i];

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import edgegrad.operators
-from edgegrad.operator import HALVES, Operator
+from edgegrad.operator import HALVES, Arg, Operator
 from graphs import GraphData
 from tolerances import Bounded
 
@@ -31,6 +31,7 @@ class Case:
     reads: Arrays
     oracle: Callable[[Arrays], dict[str, Bounded]]
     kind: str = "csc"
+    without: tuple[str, ...] = ()  # axes in brackets that its arrays do not have
     writes_none: tuple[str, ...] = field(default=())
 
     @property
@@ -39,6 +40,10 @@ class Case:
         chosen = [k if v is True else f"{k}={v}" for k, v in self.options.items() if v]
         given = [k for k, v in self.reads.items() if v is not None]
         return ", ".join([f"{self.op.name}_{self.half}", *chosen, *given[2:]])
+
+    def axes(self, arg: Arg) -> tuple[str, ...]:
+        """The axes that an array of this call has."""
+        return tuple(axis for axis in arg.axes if axis not in self.without)
 
     @property
     def function(self) -> Callable[..., None]:

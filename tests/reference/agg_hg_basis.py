@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from edgegrad.operator import BATCH
 from edgegrad.operators.agg_hg_basis import AGG_HG_BASIS
 from graphs import GraphData
 from reference import Arrays, Case
@@ -113,11 +114,14 @@ def cases(
         g = rng.standard_normal((*lead, graph.n_dst, width))
         options = {"concat_own": own, "norm_by_out_degree": norm}
         reads = {"input_embedding": x, "weights_combination": weights, "edge_weight": edge_weight}
-        yield _forward_case(graph, options, reads)
-        yield _backward_case(graph, options, {**reads, "grad_output": g})
+        without = () if batched else (BATCH,)
+        yield _forward_case(graph, options, reads, without)
+        yield _backward_case(graph, options, {**reads, "grad_output": g}, without)
 
 
-def _forward_case(graph: GraphData, options: dict[str, bool], reads: Arrays) -> Case:
+def _forward_case(
+    graph: GraphData, options: dict[str, bool], reads: Arrays, without: tuple[str, ...]
+) -> Case:
     def oracle(a: Arrays) -> dict[str, Bounded]:
         args = (a["input_embedding"], a["weights_combination"], a["edge_weight"])
         own, norm = options["concat_own"], options["norm_by_out_degree"]
@@ -126,10 +130,12 @@ def _forward_case(graph: GraphData, options: dict[str, bool], reads: Arrays) -> 
         terms = np.diff(graph.offsets)[:, None]
         return {"output_embedding": Bounded(value, terms, magnitude)}
 
-    return Case(AGG_HG_BASIS, "fwd", options, reads, oracle, kind="csc_hg")
+    return Case(AGG_HG_BASIS, "fwd", options, reads, oracle, "csc_hg", without)
 
 
-def _backward_case(graph: GraphData, options: dict[str, bool], reads: Arrays) -> Case:
+def _backward_case(
+    graph: GraphData, options: dict[str, bool], reads: Arrays, without: tuple[str, ...]
+) -> Case:
     def oracle(a: Arrays) -> dict[str, Bounded]:
         names = ("grad_output", "input_embedding", "weights_combination", "edge_weight")
         args = [a[name] for name in names]
@@ -147,4 +153,4 @@ def _backward_case(graph: GraphData, options: dict[str, bool], reads: Arrays) ->
         }
         return {name: Bounded(value[name], terms[name], size[name]) for name in value}
 
-    return Case(AGG_HG_BASIS, "bwd", options, reads, oracle, kind="csc_hg")
+    return Case(AGG_HG_BASIS, "bwd", options, reads, oracle, "csc_hg", without)

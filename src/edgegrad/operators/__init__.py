@@ -2,8 +2,9 @@
 
 from edgegrad.backends import rows
 from edgegrad.graph import make
-from edgegrad.operators import agg_hg_basis, history
+from edgegrad.operators import agg_hg_basis, edge_softmax, history, sddmm
 from edgegrad.operators.agg_hg_basis import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
+from edgegrad.operators.edge_softmax import edge_softmax_bwd, edge_softmax_fwd
 from edgegrad.operators.history import (
     history_accumulate_grad,
     history_pull,
@@ -12,9 +13,15 @@ from edgegrad.operators.history import (
     history_stale,
     history_take_grad,
 )
+from edgegrad.operators.sddmm import sddmm_bwd, sddmm_fwd
 
 # One line per operator family.
-FAMILIES = (agg_hg_basis, history)
+FAMILIES = (
+    agg_hg_basis,
+    edge_softmax,
+    history,
+    sddmm,
+)
 
 OPERATORS = tuple(op for family in FAMILIES for op in family.OPERATORS)
 
@@ -28,6 +35,8 @@ __all__ = [
     "OPERATORS",
     "agg_hg_basis_n2n_post_bwd",
     "agg_hg_basis_n2n_post_fwd",
+    "edge_softmax_bwd",
+    "edge_softmax_fwd",
     "history_accumulate_grad",
     "history_pull",
     "history_push",
@@ -35,4 +44,6 @@ __all__ = [
     "history_stale",
     "history_take_grad",
     "kernels",
+    "sddmm_bwd",
+    "sddmm_fwd",
 ]
