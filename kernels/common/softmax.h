@@ -25,6 +25,7 @@ template <typename A> EG_HD A shift_of(A max) { return max == minus_infinity<A>(
 
 template <typename A> struct SoftmaxPart {
   A max, sum;  // sum of exp(x - shift_of(max))
+  EG_HD static SoftmaxPart none() { return {minus_infinity<A>(), A(0)}; }
 };
 
 template <typename A> EG_HD SoftmaxPart<A> merge(SoftmaxPart<A> a, SoftmaxPart<A> b) {
@@ -35,6 +36,7 @@ template <typename A> EG_HD SoftmaxPart<A> merge(SoftmaxPart<A> a, SoftmaxPart<A
 // Parts of a plain sum, beside which its total is merged in the same way.
 template <typename A> struct SumPart {
   A sum;
+  EG_HD static SumPart none() { return {A(0)}; }
 };
 
 template <typename A> EG_HD SumPart<A> merge(SumPart<A> a, SumPart<A> b) { return {a.sum + b.sum}; }
