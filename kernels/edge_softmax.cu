@@ -146,20 +146,20 @@ edge_softmax_merge(Part* __restrict__ parts, const index_t* __restrict__ first_p
                    index_t n_long, index_t n_heads) {
   const int lanes = blockDim.x, lane = threadIdx.x;
   const unsigned mask = team_mask(lanes);
-  for (index_t i = first_item(); i < n_long * n_heads; i += item_stride()) {
-    const index_t row = i / n_heads, end = first_piece[row + 1];
-    Part* of_head = parts + i % n_heads;
-    Part whole = Part::none();
+  for (index_t h = blockIdx.y; h < n_heads; h += gridDim.y)
+    for (index_t l = first_item(); l < n_long; l += item_stride()) {
+      const index_t first = first_piece[l] + lane, end = first_piece[l + 1];
+      Part whole = Part::none();
 #pragma unroll 1
-    for (index_t p = first_piece[row] + lane; p < end; p += lanes)
-      whole = merge(whole, of_head[p * n_heads]);
+      for (index_t p = first; p < end; p += lanes) whole = merge(whole, parts[p * n_heads + h]);
 #pragma unroll 1
-    for (int step = lanes / 2; step > 0; step /= 2)
-      whole = merge(whole, from_lane(mask, whole, lane ^ step));
-    // Two lanes may round a join differently, since its operands are exchanged.
-    whole = from_lane(mask, whole, 0);
-    for (index_t p = first_piece[row] + lane; p < end; p += lanes) of_head[p * n_heads] = whole;
-  }
+      for (int step = lanes / 2; step > 0; step /= 2)
+        whole = merge(whole, from_lane(mask, whole, lane ^ step));
+      // Two lanes may round a join differently, since its operands are exchanged.
+      whole = from_lane(mask, whole, 0);
+#pragma unroll 1
+      for (index_t p = first; p < end; p += lanes) parts[p * n_heads + h] = whole;
+    }
 }
 
 }  // namespace edgegrad

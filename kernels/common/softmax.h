@@ -29,8 +29,9 @@ template <typename A> struct SoftmaxPart {
 };
 
 template <typename A> EG_HD SoftmaxPart<A> merge(SoftmaxPart<A> a, SoftmaxPart<A> b) {
-  const A max = greater(a.max, b.max), shift = shift_of(max);
-  return {max, a.sum * exp_of(a.max - shift) + b.sum * exp_of(b.max - shift)};
+  const bool b_is_high = b.max > a.max || b.max != b.max;
+  const SoftmaxPart<A> high = b_is_high ? b : a, low = b_is_high ? a : b;
+  return {high.max, high.sum + low.sum * exp_of(low.max - shift_of(high.max))};
 }
 
 // Parts of a plain sum, beside which its total is merged in the same way.

@@ -111,7 +111,7 @@ def _merge(cut: build.Pieces, part: str, n_heads: int) -> cuda.Launch:
     return cuda.Launch(
         _SOURCE,
         cuda.instance("edge_softmax_merge", part),
-        grid=rows.grid(n_long * n_heads, cuda.WARP),
+        grid=rows.grid(n_long, cuda.WARP, n_heads),
         block=rows.block(cuda.WARP),
         args=(cuda.Scratch(), cut.first.ptr, np.int64(n_long), np.int64(n_heads)),
     )
