@@ -62,7 +62,7 @@ edge_softmax_fwd(T* __restrict__ output, index_t output_row, const T* __restrict
       if (item.begin >= item.end) continue;
       const index_t first = item.begin + at.lane_edge, end = at.used ? item.end : first;
       const auto logit = [&](index_t e) { return widen(*x.at(order ? positions[e] : e, at.head)); };
-      SoftmaxPart<A> part{minus_infinity<A>(), A(0)};
+      auto part = SoftmaxPart<A>::none();
       if (phase == kEdges) {
         if (at.used) part = parts[i * n_heads + at.head];
       } else {
@@ -128,20 +128,37 @@ edge_softmax_bwd(T* __restrict__ grad_logits, index_t grad_logits_row,
   }
 }
 
-// Joins the parts of every long row in piece order and leaves the whole with each of its pieces.
-// threadIdx.y owns a long row, threadIdx.x one head of it.
+// Parts of another lane of the team.
+template <typename A>
+__device__ __forceinline__ SoftmaxPart<A> from_lane(unsigned mask, SoftmaxPart<A> part, int lane) {
+  return {__shfl_sync(mask, part.max, lane), __shfl_sync(mask, part.sum, lane)};
+}
+template <typename A>
+__device__ __forceinline__ SumPart<A> from_lane(unsigned mask, SumPart<A> part, int lane) {
+  return {__shfl_sync(mask, part.sum, lane)};
+}
+
+// Joins the parts of every long row and leaves the whole with each of its pieces. A warp owns a
+// head of a row; its lanes take every 32nd piece in order, and are joined in a fixed tree.
 template <typename Part>
 __global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 edge_softmax_merge(Part* __restrict__ parts, const index_t* __restrict__ first_piece,
                    index_t n_long, index_t n_heads) {
-  for (index_t l = first_item(); l < n_long; l += item_stride())
-    for (index_t h = blockIdx.y * blockDim.x + threadIdx.x; h < n_heads;
-         h += gridDim.y * blockDim.x) {
-      Part whole = parts[first_piece[l] * n_heads + h];
+  const int lanes = blockDim.x, lane = threadIdx.x;
+  const unsigned mask = team_mask(lanes);
+  for (index_t h = blockIdx.y; h < n_heads; h += gridDim.y)
+    for (index_t l = first_item(); l < n_long; l += item_stride()) {
+      const index_t first = first_piece[l] + lane, end = first_piece[l + 1];
+      Part whole = Part::none();
 #pragma unroll 1
-      for (index_t p = first_piece[l] + 1; p < first_piece[l + 1]; ++p)
-        whole = merge(whole, parts[p * n_heads + h]);
-      for (index_t p = first_piece[l]; p < first_piece[l + 1]; ++p) parts[p * n_heads + h] = whole;
+      for (index_t p = first; p < end; p += lanes) whole = merge(whole, parts[p * n_heads + h]);
+#pragma unroll 1
+      for (int step = lanes / 2; step > 0; step /= 2)
+        whole = merge(whole, from_lane(mask, whole, lane ^ step));
+      // Two lanes may round a join differently, since its operands are exchanged.
+      whole = from_lane(mask, whole, 0);
+#pragma unroll 1
+      for (index_t p = first; p < end; p += lanes) parts[p * n_heads + h] = whole;
     }
 }
 

@@ -25,16 +25,19 @@ template <typename A> EG_HD A shift_of(A max) { return max == minus_infinity<A>(
 
 template <typename A> struct SoftmaxPart {
   A max, sum;  // sum of exp(x - shift_of(max))
+  EG_HD static SoftmaxPart none() { return {minus_infinity<A>(), A(0)}; }
 };
 
 template <typename A> EG_HD SoftmaxPart<A> merge(SoftmaxPart<A> a, SoftmaxPart<A> b) {
-  const A max = greater(a.max, b.max), shift = shift_of(max);
-  return {max, a.sum * exp_of(a.max - shift) + b.sum * exp_of(b.max - shift)};
+  const bool b_is_high = b.max > a.max || b.max != b.max;
+  const SoftmaxPart<A> high = b_is_high ? b : a, low = b_is_high ? a : b;
+  return {high.max, high.sum + low.sum * exp_of(low.max - shift_of(high.max))};
 }
 
 // Parts of a plain sum, beside which its total is merged in the same way.
 template <typename A> struct SumPart {
   A sum;
+  EG_HD static SumPart none() { return {A(0)}; }
 };
 
 template <typename A> EG_HD SumPart<A> merge(SumPart<A> a, SumPart<A> b) { return {a.sum + b.sum}; }

@@ -21,7 +21,7 @@ EDGE_SOFTMAX = Operator(
     inputs=(Arg("logits", ("n_indices", HEADS), grad="grad_logits"),),
     graphs=("csc", "bipartite_csc", "csc_hg", "bipartite_csc_hg"),
     keeps=("output",),
-    scratch="two accumulators (backward one) by head per 4,096 edges on the host, 512 on a GPU, of "
+    scratch="two accumulators (backward one) by head per 4,096 edges on the host, 128 on a GPU, of "
     "a row longer than that; on the host, as many per thread",
     source="Velickovic et al. 2018, arXiv:1710.10903, eq. 3; Busbridge et al. 2019, "
     "arXiv:1904.05811, section 2.2 (per type)",
@@ -67,11 +67,11 @@ def edge_softmax_fwd(
     gets 0 rows of the output. The maximum is that of each destination and head, so no other row
     changes a bit of this one. NaN or +inf among the logits of N(e) makes all its coefficients NaN,
     and so does -inf everywhere in N(e), as in torch, PyG and DGL: no weights are the softmax of
-    nothing; leave masked edges out of the graph where a whole row may be masked. Determinism:
-    run-to-run, bitwise, for any number of threads. Scratch: for rows longer than 4,096 edges (host)
-    or 512 edges (GPU), two accumulators by head for each such run of edges; on the host, as many
-    per thread; never an array by edge. The first call on a graph may build what it needs of it
-    (groups by type, cuts of long rows).
+    nothing; leave masked edges out of the graph where a whole row may be masked.
+    Determinism: run-to-run, bitwise, for any number of threads.
+    Scratch: for rows longer than 4,096 edges (host) or 128 edges (GPU), two accumulators by head
+    for each such run of edges; on the host, as many per thread; never an array by edge. The first
+    call on a graph may build what it needs of it (groups by type, cuts of long rows).
     Source: Velickovic et al. 2018, arXiv:1710.10903, eq. 3; Busbridge et al. 2019,
     arXiv:1904.05811, section 2.2 (per type).
     """

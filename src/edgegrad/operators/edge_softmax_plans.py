@@ -107,11 +107,11 @@ def _plan(
 
 
 def _merge(cut: build.Pieces, part: str, n_heads: int) -> cuda.Launch:
-    n_long, lanes = len(cut.first) - 1, cuda.lanes(n_heads, 1)
+    n_long = len(cut.first) - 1
     return cuda.Launch(
         _SOURCE,
         cuda.instance("edge_softmax_merge", part),
-        grid=rows.grid(n_long, lanes, -(-n_heads // lanes)),
-        block=rows.block(lanes),
+        grid=rows.grid(n_long, cuda.WARP, n_heads),
+        block=rows.block(cuda.WARP),
         args=(cuda.Scratch(), cut.first.ptr, np.int64(n_long), np.int64(n_heads)),
     )

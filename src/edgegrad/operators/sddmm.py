@@ -39,7 +39,7 @@ SDDMM = Operator(
     keeps=("lhs", "rhs"),
     derived={"[dim_out]": lambda s: ABSENT if s["is_dot"] else s["dim"]},
     scratch="forward none; backward the partial sums of long rows (a row of the gradient per 4,096 "
-    "edges on the host, 512 on a GPU, of a row longer than that)",
+    "edges on the host, 128 on a GPU, of a row longer than that)",
     source="Wang et al. 2019, arXiv:1909.01315, section 3 (generalised SDDMM)",
 )
 OPERATORS = (SDDMM,)
@@ -148,7 +148,7 @@ def sddmm_bwd(
     -----
     Dtypes, accumulation and determinism as in forward: each gradient is gathered over the graph,
     `grad_rhs` over its reverse, which is built on first need; no atomics. All gradients None:
-    nothing is done. Scratch: partial sums of rows longer than 4,096 edges (host) or 512 edges
+    nothing is done. Scratch: partial sums of rows longer than 4,096 edges (host) or 128 edges
     (GPU), a row of the gradient for each such run of edges; on the host, for half types, one row
     per thread. Second derivatives of ``dot`` are spmm and ``dot`` again.
     Source: Wang et al. 2019, arXiv:1909.01315, section 3 (generalised SDDMM).
