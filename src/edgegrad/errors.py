@@ -47,3 +47,10 @@ def wrong_index(where: str, argument: str, has: str, expected: str) -> ArgumentE
 def wrong_option(where: str, argument: str, value: object, expected: str) -> ArgumentError:
     """Build the error for an option that is not one of its values."""
     return ArgumentValueError(f"{where}: `{argument}` is {value!r}, expected {expected}")
+
+
+def flag(where: str, argument: str, value: object) -> bool:
+    """Return an option that is on or off; anything but a bool (or 0 and 1) is an error."""
+    if isinstance(value, (bool, int)) and value in (0, 1):
+        return bool(value)
+    raise wrong_option(where, argument, type(value).__name__, "True or False")

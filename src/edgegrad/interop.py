@@ -17,7 +17,7 @@ from edgegrad.errors import ArgumentError, BackendError, wrong_type, wrong_value
 __all__ = ["ArrayView", "first_overlap", "view"]
 
 
-def view(where: str, name: str, array: Any, stream_id: int = 0) -> ArrayView:
+def view(where: str, name: str, array: Any, stream_id: int = 0, *, keep: bool = False) -> ArrayView:
     """View `array`, the argument `name` of the function `where`.
 
     Parameters
@@ -29,6 +29,8 @@ def view(where: str, name: str, array: Any, stream_id: int = 0) -> ArrayView:
         protocol. Scalars, lists and strings are not arrays.
     stream_id : int
         CUDA stream the array will be used on; pending work of its producer is ordered before it.
+    keep : bool
+        The view outlives the call: hold the memory itself, even if the object is given another.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def view(where: str, name: str, array: Any, stream_id: int = 0) -> ArrayView:
         A `TypeError` or `ValueError` that says what `array` is instead.
     """
     try:
-        return _view(array, stream_id)
+        return _view(array, stream_id, keep)
     except (ArgumentError, BackendError, MemoryError):
         raise
     except ValueError as error:

@@ -200,8 +200,11 @@ def check(
     ArgumentError
         The first mismatch, in the order of a reader: kind, dtype, device, shape, layout, overlap.
     """
+    where = op.function(half)
+    if type(stream_id) is not int or not 0 <= stream_id < 2**64:
+        has = f"the value {stream_id!r}"
+        raise wrong_value(where, "stream_id", has, "a CUDA stream handle, 0 or larger")
     call = _begin(op, half, graph, given, sizes or {}, stream_id)
-    where = call.where
     outputs: list[ArrayView] = []
     inputs: list[ArrayView] = []
     for arg in op.checked[half]:

@@ -295,7 +295,12 @@ template <typename T, typename I> struct Kernels {
     // Chunks are fixed by the problem: their partial sums are added in order at the end.
     constexpr std::int64_t kChunkEdges = 8192, kMaxChunks = 128;
     const std::int64_t wanted = (p.n_edges + kChunkEdges - 1) / kChunkEdges;
-    const std::int64_t chunks = wanted < kMaxChunks ? wanted : kMaxChunks;
+    // Their matrices together stay below the output, which bounds the scratch of many types.
+    const std::int64_t affordable = p.n_dst * blocks * p.dim / (size > 0 ? size : 1);
+    const std::int64_t most = affordable < 1            ? 1
+                              : affordable < kMaxChunks ? affordable
+                                                        : kMaxChunks;
+    const std::int64_t chunks = wanted < most ? wanted : most;
     const int threads = num_threads();
     const Scratch<double> partials(grad_weights == nullptr ? 0 : chunks * size);
     const Scratch<A> dots_of_thread(threads * blocks);

@@ -91,6 +91,7 @@ void set_ndim(ArrayView& a, int ndim) {
 // Byte strides become element strides; null means C order.
 template <typename Int> void
 set_layout(ArrayView& a, const Int* shape, const Int* byte_strides, std::int64_t item) {
+  if (item <= 0) throw nb::type_error("items of no size, expected numbers");
   std::int64_t packed = 1;
   for (int i = a.ndim - 1; i >= 0; --i) {
     a.shape[i] = static_cast<std::int64_t>(shape[i]);
@@ -213,6 +214,9 @@ bool fill_from_cuda_interface(ArrayView& a, nb::handle object, std::uintptr_t st
   const nb::object found = nb::getattr(object, "__cuda_array_interface__", nb::none());
   if (!nb::isinstance<nb::dict>(found)) return false;
   const nb::dict d = nb::cast<nb::dict>(found);
+  // An interface without a stream (torch's) orders nothing; DLPack does.
+  if (!d.contains("stream") && nb::hasattr(object, "__dlpack__")) return false;
+  if (d.contains("mask") && !nb::object(d["mask"]).is_none()) reject_type(object, " with a mask");
   const auto typestr = nb::cast<std::string>(d["typestr"]);
   if (typestr.size() < 3 || typestr[0] == '>') reject_type(object, " with type string " + typestr);
   if (typestr[1] == 'V') return false;  // bfloat16 has no code here; DLPack says which it is
@@ -397,16 +401,22 @@ bool overlap(const ArrayView& a, const ArrayView& b) {
 
 // NumPy and torch, the common cases, come first and cost a fraction of a microsecond. Buffers come
 // before the CUDA interface, since JAX arrays on the host are slow to say that they have none.
-nb::object view(nb::handle object, std::uintptr_t stream) {
+nb::object view(nb::handle object, std::uintptr_t stream, bool keep) {
   if (nb::isinstance<ArrayView>(object)) return nb::borrow(object);
   ArrayView a;
-  const bool found =
-      is_ndarray(object)
-          ? fill_from_buffer(a, object) || fill_from_bfloat16(a, object)
-          : fill_from_exchange_api(a, object) ||
-                (PyObject_CheckBuffer(object.ptr()) && fill_from_buffer(a, object)) ||
-                fill_from_cuda_interface(a, object, stream) || fill_from_dlpack(a, object, stream);
-  if (!found) reject_type(object);
+  if (is_ndarray(object)) {
+    // Arrays of a subclass may hold more than their memory says.
+    if (nb::hasattr(object, "mask")) reject_type(object, " with a mask");
+    if (!fill_from_buffer(a, object) && !fill_from_bfloat16(a, object))
+      reject_type(object, " of dtype " + nb::cast<std::string>(nb::str(object.attr("dtype"))));
+  } else {
+    // What the exchange API lends belongs to the tensor, whose memory may be replaced later.
+    const bool found = (!keep && fill_from_exchange_api(a, object)) ||
+                       (PyObject_CheckBuffer(object.ptr()) && fill_from_buffer(a, object)) ||
+                       fill_from_cuda_interface(a, object, stream) ||
+                       fill_from_dlpack(a, object, stream);
+    if (!found) reject_type(object);
+  }
   check_alignment(a);
   return nb::cast(std::move(a));
 }
@@ -459,6 +469,7 @@ nb::dict array_interface(nb::handle self) {
 
 nb::object exporter(nb::handle self) {
   const ArrayView& a = nb::cast<const ArrayView&>(self);
+  if (a.dtype == DType::other) throw nb::type_error("items of another kind, expected numbers");
   const DLDataType t = [&] {
     const auto bits = static_cast<std::uint8_t>(8 * item_size(a.dtype));
     static const std::uint8_t codes[] = {kFloat, kBfloat, kFloat, kFloat,   kInt,
@@ -527,8 +538,8 @@ nb::object joined_rows(nb::handle self) {
 
 void bind_array(nb::module_& m) {
   nb::class_<ArrayView>(m, "ArrayView", nb::is_final(),
-                        "A view of an array: address, shape, strides in elements, dtype, device."
-                        "device. Exports itself by DLPack and the array interfaces.")
+                        "A view of an array: address, shape, strides in elements, dtype, device. "
+                        "Exports itself by DLPack and the array interfaces.")
       .def_prop_ro("ptr",
                    [](const ArrayView& a) { return reinterpret_cast<std::uintptr_t>(a.data); })
       .def_prop_ro("shape", [](const ArrayView& a) { return to_tuple(a.shape, a.ndim); })
@@ -579,8 +590,8 @@ void bind_array(nb::module_& m) {
           s += std::to_string(a.shape[i]) + (i + 1 < a.ndim ? ", " : "");
         return s + ") on " + device_name(a) + ")";
       });
-  m.def("view", &view, nb::arg("object").none(), nb::arg("stream") = 0,
-        nb::sig("def view(object: object, stream: int = 0) -> ArrayView"),
+  m.def("view", &view, nb::arg("object").none(), nb::arg("stream") = 0, nb::arg("keep") = false,
+        nb::sig("def view(object: object, stream: int = 0, keep: bool = False) -> ArrayView"),
         "View an array of any kind without copying it.");
   m.def("overlap", &overlap, nb::arg("a"), nb::arg("b"));
   m.def("first_overlap", &first_overlap, nb::arg("outputs"), nb::arg("inputs"),

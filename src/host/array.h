@@ -55,7 +55,8 @@ struct ArrayView {
 
 // Views `object` without copying. `stream` is the CUDA stream its memory will be used on; it is
 // given to exporters that order their pending work before ours.
-nb::object view(nb::handle object, std::uintptr_t stream);
+// Views that outlive a call `keep` the memory itself, whatever becomes of the object.
+nb::object view(nb::handle object, std::uintptr_t stream, bool keep = false);
 
 // True if writing one array could change the other.
 bool overlap(const ArrayView& a, const ArrayView& b);

@@ -1,5 +1,6 @@
 #include "parallel.h"
 
+#include <dirent.h>
 #include <omp.h>
 #include <pthread.h>
 
@@ -11,8 +12,18 @@ namespace edgegrad {
 namespace {
 
 std::atomic<int> configured{0};
-std::atomic<bool> pool_started{false};
+std::atomic<bool> threads_at_fork{false};
 std::atomic<bool> pool_lost{false};
+
+// OpenMP's pool may have been started by any library, so the process is asked, not ourselves.
+bool has_threads() {
+  DIR* tasks = opendir("/proc/self/task");
+  if (tasks == nullptr) return true;
+  int n = 0;
+  while (const dirent* task = readdir(tasks)) n += task->d_name[0] != '.';
+  closedir(tasks);
+  return n > 1;
+}
 
 Isa best_isa() {
 #if defined(EG_HAS_avx2)
@@ -39,16 +50,17 @@ Isa chosen_isa() {
 }
 
 [[maybe_unused]] const int registered =
-    pthread_atfork(nullptr, nullptr, [] { pool_lost = pool_started.load(); });
+    pthread_atfork([] { threads_at_fork = has_threads(); }, nullptr,
+                   [] {
+                     if (threads_at_fork) pool_lost = true;
+                   });
 
 }  // namespace
 
 int num_threads() {
   if (pool_lost.load(std::memory_order_relaxed)) return 1;
   const int n = configured.load(std::memory_order_relaxed);
-  const int threads = n > 0 ? n : omp_get_max_threads();
-  if (threads > 1) pool_started.store(true, std::memory_order_relaxed);
-  return threads;
+  return n > 0 ? n : omp_get_max_threads();
 }
 
 void set_num_threads(int n) { configured = n; }

@@ -60,12 +60,22 @@ def test_round_trip(form: str, shape: tuple[int, int]) -> None:
 
 def test_csr_is_taken_as_it_is() -> None:
     matrix = _converted(_matrix(6, 6), "csr")
+    matrix.sum_duplicates()
     graph, values = edgegrad.from_scipy(matrix)
     assert graph.offsets.ptr == view("", "", matrix.indptr).ptr
     assert graph.indices.ptr == view("", "", matrix.indices).ptr
     assert values is matrix.data
     assert graph.map_csc_to_coo is None
     assert (graph.kind, graph.index_dtype) == ("csc", "int32")
+
+
+def test_scipy_does_not_change_the_graph() -> None:
+    """SciPy sums duplicates in place where it likes to; the graph keeps its parallel edges."""
+    matrix = scipy.sparse.csr_array((np.ones(3), [1, 1, 0], [0, 3, 3]), shape=(2, 2))
+    graph, values = edgegrad.from_scipy(matrix)
+    matrix.sum_duplicates()
+    assert np.asarray(graph.offsets).tolist() == [0, 3, 3]
+    assert (np.asarray(graph.indices).tolist(), values.tolist()) == ([1, 1, 0], [1, 1, 1])
 
 
 @pytest.mark.parametrize("form", ["csc", "coo"])

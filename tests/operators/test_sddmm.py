@@ -142,7 +142,9 @@ def test_operands_an_op_does_not_read_may_be_missing(device: Any) -> None:
     for op, sign in (("add", 1), ("sub", -1)):
         grads = [device.poisoned((n, 3), FLOAT64) for n in (graph.n_dst, graph.n_src)]
         sddmm_bwd(*grads, g, None, None, struct, op=op)
-        for got, ids, factor in zip(grads, (graph.destinations, graph.indices), (1, sign), strict=False):
+        for got, ids, factor in zip(
+            grads, (graph.destinations, graph.indices), (1, sign), strict=False
+        ):
             expected = sddmm.gathered(ids, len(got), factor * device.numpy(g))
             np.testing.assert_allclose(device.numpy(got), expected, rtol=1e-12)
     sddmm_bwd(None, None, g, None, None, struct, op="mul")

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from edgegrad import _host
 from edgegrad.errors import BackendError
 from edgegrad.interop import ArrayView
 
@@ -116,6 +117,12 @@ def on(device: str, stream_id: int = 0) -> Iterator[Any]:
     cp = cupy()
     with cp.cuda.Device(device_index(device)), cp.cuda.ExternalStream(stream_id):
         yield cp
+
+
+def settled(cp: Any, *arrays: Any) -> list[ArrayView]:
+    """View arrays that the current stream has finished, whichever stream reads them next."""
+    cp.cuda.get_current_stream().synchronize()
+    return [_host.view(a) for a in arrays]
 
 
 def launch(spec: Launch, device: str, stream_id: int = 0) -> None:

@@ -90,7 +90,7 @@ def _cuda_reverse(graph: Graph, stream_id: int) -> Reverse:
         keys = cp.arange(graph.n_src_nodes + 1, dtype=sources.dtype)
         offsets = cp.searchsorted(sources[position], keys).astype(sources.dtype)
         dst = _cuda_rows(cp, graph)[position]
-        return Reverse(*_settled(cp, stream_id, offsets, dst, position))
+        return Reverse(*cuda.settled(cp, offsets, dst, position))
 
 
 def _cuda_rows(cp: Any, graph: Graph) -> Any:
@@ -127,7 +127,7 @@ def _cuda_type_groups(graph: Graph, stream_id: int) -> TypeGroups:
         type_degree = cp.empty(graph.n_indices, dtype=ids)
         type_degree[order] = cp.diff(offsets)[cp.cumsum(begins) - 1].astype(ids)
         arrays = (offsets.astype(ids), location[starts], order.astype(ids), type_degree)
-        return TypeGroups(*_settled(cp, stream_id, *arrays))
+        return TypeGroups(*cuda.settled(cp, *arrays))
 
 
 def _plan(offsets: ArrayView, limit: int, stream_id: int) -> Pieces:
@@ -161,10 +161,4 @@ def _to(a: ArrayView, device: str, stream_id: int) -> ArrayView:
     from edgegrad.backends import cuda
 
     with cuda.on(device, stream_id) as cp:
-        return _settled(cp, stream_id, cp.asarray(np.asarray(a)))[0]
-
-
-def _settled(cp: Any, stream_id: int, *arrays: Any) -> list[ArrayView]:
-    """View arrays that are finished, whichever stream reads them next."""
-    cp.cuda.get_current_stream().synchronize()
-    return [_host.view(a, stream_id) for a in arrays]
+        return cuda.settled(cp, cp.asarray(np.asarray(a)))[0]

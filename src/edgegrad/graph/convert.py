@@ -144,7 +144,8 @@ def _cuda_sort(keys: ArrayView, n: int, arrays: tuple[ArrayView | None, ...]) ->
         order = cp.argsort(k, kind="stable").astype(k.dtype)
         offsets = cp.searchsorted(k[order], cp.arange(n + 1, dtype=k.dtype)).astype(k.dtype)
         taken = [None if a is None else cp.asarray(a)[order] for a in arrays]
-        return _host.view(offsets), _host.view(order), taken
+        settled = iter(cuda.settled(cp, offsets, order, *(t for t in taken if t is not None)))
+        return next(settled), next(settled), [None if t is None else next(settled) for t in taken]
 
 
 def from_scipy(matrix: Any, *, bipartite: bool | None = None) -> tuple[Graph, Any]:
@@ -172,7 +173,10 @@ def from_scipy(matrix: Any, *, bipartite: bool | None = None) -> tuple[Graph, An
     if bipartite is None:
         bipartite = n_dst != n_src
     if matrix.format == "csr":
-        # Compressed rows of destinations x sources are what a graph here is: nothing is copied.
+        # Compressed rows of destinations x sources are what a graph here is: nothing is copied,
+        # except where SciPy may still sum duplicates in place, as its max() does.
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
         if bipartite:
             graph = make_bipartite_csc(matrix.indptr, matrix.indices, n_src)
         else:
@@ -227,5 +231,6 @@ def to_device(graph: Graph, device: str) -> Graph:
 
         with cuda.on(device) as cp:
             arrays = {k: None if a is None else cp.asarray(a) for k, a in arrays.items()}
+            cuda.settled(cp)
     views = {name: None if a is None else _host.view(a) for name, a in arrays.items()}
     return type(graph)(**views, **{name: getattr(graph, name) for name in COUNTS})

@@ -214,7 +214,7 @@ def id_array(
     where: str, name: str, array: Any, like: ArrayView | None = None, size: int | None = None
 ) -> ArrayView:
     """View a one-dimensional contiguous array of int32 or int64."""
-    a = view(where, name, array)
+    a = view(where, name, array, keep=True)
     if a.dtype not in ("int32", "int64"):
         raise wrong_type(where, name, f"dtype {a.dtype}", "int32 or int64")
     return _one_axis(where, name, a, like, size)
@@ -222,7 +222,7 @@ def id_array(
 
 def type_array(where: str, name: str, array: Any, like: ArrayView, size: int) -> ArrayView:
     """View a one-dimensional contiguous array of int32."""
-    a = view(where, name, array)
+    a = view(where, name, array, keep=True)
     if a.dtype != "int32":
         raise wrong_type(where, name, f"dtype {a.dtype}", "int32")
     return _one_axis(where, name, a, like, size)
@@ -250,7 +250,7 @@ def promote(ids: ArrayView, width: str) -> ArrayView:
     from edgegrad.backends import cuda
 
     with cuda.on(ids.device) as cp:
-        return _host.view(cp.asarray(ids).astype(width))
+        return cuda.settled(cp, cp.asarray(ids).astype(width))[0]
 
 
 # The rules of kernels/graph.cu, in its order: argument, and what is expected there.

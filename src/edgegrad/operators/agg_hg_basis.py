@@ -6,7 +6,7 @@ from typing import Any
 
 from edgegrad import _host
 from edgegrad.backends import host
-from edgegrad.errors import wrong_option, wrong_value
+from edgegrad.errors import flag, wrong_option, wrong_value
 from edgegrad.graph import Graph, build
 from edgegrad.operator import BATCH, Arg, Call, Operator, check
 from edgegrad.operators import agg_hg_basis_plans
@@ -103,7 +103,10 @@ def agg_hg_basis_n2n_post_fwd(
     The first call on a graph may build what it needs of it (groups by type, cuts of long rows).
     Source: Schlichtkrull et al. 2018, arXiv:1703.06103, eq. 2-3.
     """
-    _check_options("agg_hg_basis_n2n_post_fwd", graph, concat_own)
+    where = "agg_hg_basis_n2n_post_fwd"
+    concat_own = flag(where, "concat_own", concat_own)
+    norm_by_out_degree = flag(where, "norm_by_out_degree", norm_by_out_degree)
+    _check_options(where, graph, concat_own)
     call = check(
         AGG_HG_BASIS,
         "fwd",
@@ -114,12 +117,12 @@ def agg_hg_basis_n2n_post_fwd(
             "weights_combination": weights_combination,
             "edge_weight": edge_weight,
         },
-        sizes={"concat_own": bool(concat_own)},
+        sizes={"concat_own": concat_own},
         stream_id=stream_id,
     )
     _check_bases(call)
     run = _host_fwd if call.on_host else agg_hg_basis_plans.forward
-    run(call, graph, bool(concat_own), bool(norm_by_out_degree), stream_id)
+    run(call, graph, concat_own, norm_by_out_degree, stream_id)
 
 
 def agg_hg_basis_n2n_post_bwd(
@@ -183,6 +186,8 @@ def agg_hg_basis_n2n_post_bwd(
     Source: Schlichtkrull et al. 2018, arXiv:1703.06103, eq. 2-3.
     """
     where = "agg_hg_basis_n2n_post_bwd"
+    concat_own = flag(where, "concat_own", concat_own)
+    norm_by_out_degree = flag(where, "norm_by_out_degree", norm_by_out_degree)
     _check_options(where, graph, concat_own)
     if grad_weights is not None and weights_combination is None:
         raise wrong_value(
@@ -201,14 +206,14 @@ def agg_hg_basis_n2n_post_bwd(
             "weights_combination": weights_combination,
             "edge_weight": edge_weight,
         },
-        sizes={"concat_own": bool(concat_own)},
+        sizes={"concat_own": concat_own},
         stream_id=stream_id,
     )
     _check_bases(call)
     if grad_input is None and grad_weights is None and grad_edge_weight is None:
         return
     run = _host_bwd if call.on_host else agg_hg_basis_plans.backward
-    run(call, graph, bool(concat_own), bool(norm_by_out_degree), stream_id)
+    run(call, graph, concat_own, norm_by_out_degree, stream_id)
 
 
 def _check_options(where: str, graph: Any, concat_own: bool) -> None:
