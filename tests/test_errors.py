@@ -128,3 +128,20 @@ def test_no_bases() -> None:
         edgegrad.operators.agg_hg_basis_n2n_post_fwd(out, x, none, graph)
     with pytest.raises(ValueError, match=where):
         edgegrad.operators.agg_hg_basis_n2n_post_bwd(x * 1, None, out, x, none, graph)
+
+
+@pytest.mark.parametrize("bad", [-1, None, 1.5, 2**70, object()])
+def test_stream_is_named(bad: Any) -> None:
+    graph = graphs.G0.make(devices.Host())
+    x, y = np.zeros((4, 2), np.float32), np.zeros((4, 6), np.float32)
+    with pytest.raises(ValueError, match="agg_hg_basis_n2n_post_fwd: `stream_id` has the value"):
+        edgegrad.operators.agg_hg_basis_n2n_post_fwd(y, x, None, graph, stream_id=bad)
+
+
+@pytest.mark.parametrize("bad", ["no", [0], np.zeros(3), 2, None])
+@pytest.mark.parametrize("name", ["concat_own", "norm_by_out_degree"])
+def test_flags_are_flags(name: str, bad: Any) -> None:
+    graph = graphs.G0.make(devices.Host())
+    x, y = np.zeros((4, 2), np.float32), np.zeros((4, 6), np.float32)
+    with pytest.raises(ValueError, match=f"`{name}` is .*, expected True or False"):
+        edgegrad.operators.agg_hg_basis_n2n_post_fwd(y, x, None, graph, **{name: bad})

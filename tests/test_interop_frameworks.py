@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,13 @@ def test_jax_exported_again_stays_read_only(jnp: Any) -> None:
     taken = np.asarray(seen(jnp.ones(4)))
     assert not taken.flags.writeable
     assert not np.from_dlpack(seen(jnp.ones(4))).flags.writeable
+
+
+def test_graphs_keep_the_memory_of_tensors(torch: Any) -> None:
+    """A tensor may be given other memory; the graph made of it keeps what it had."""
+    offsets, indices = (torch.tensor(a, dtype=torch.int32) for a in ([0, 2, 3], [1, 0, 0]))
+    graph = edgegrad.make_csc(offsets, indices)
+    offsets.data, indices.data = (torch.full((1 << 20,), 7, dtype=torch.int32) for _ in range(2))
+    gc.collect()
+    assert np.asarray(graph.offsets).tolist() == [0, 2, 3]
+    assert np.asarray(graph.indices).tolist() == [1, 0, 0]

@@ -280,7 +280,8 @@ bool fill_from_dlpack(ArrayView& a, nb::handle object, std::uintptr_t stream) {
   const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
   if (nb::isinstance<nb::bool_>(requires_grad)) {
     reject_lazy_sign(object);
-    if (nb::cast<bool>(requires_grad)) source = object.attr("detach")();
+    // A view of its own: torch may give the tensor itself other memory.
+    source = object.attr("detach")();
   }
   const nb::object capsule = call_dlpack(source, stream);
   if (auto* v = consume<DLManagedTensorVersioned>(capsule, "dltensor_versioned",
