@@ -51,6 +51,8 @@ def wrong_option(where: str, argument: str, value: object, expected: str) -> Arg
 
 def flag(where: str, argument: str, value: object) -> bool:
     """Return an option that is on or off; anything but a bool (or 0 and 1) is an error."""
-    if isinstance(value, (bool, int)) and value in (0, 1):
+    if value is True or value is False:
+        return value
+    if isinstance(value, int) and value in (0, 1):
         return bool(value)
     raise wrong_option(where, argument, type(value).__name__, "True or False")

@@ -121,14 +121,23 @@ class Operator:
         return {half: tuple(sorted(getattr(self, half), key=late)) for half in ("fwd", "bwd")}
 
     @cached_property
+    def follows(self) -> dict[str, tuple[str, ...]]:
+        """The derived axes of every array."""
+        args = (*self.fwd, *self.bwd)
+        return {a.name: tuple(x for x in a.axes if x in self.derived) for a in args}
+
+    @cached_property
     def leader(self) -> dict[str, str]:
         """The array of each half that says where an operator without graphs runs."""
         free = {half: (a.name for a in args if not a.mapped) for half, args in self.checked.items()}
         return {half: next(names, "") for half, names in free.items()}
 
-    def function(self, half: Literal["fwd", "bwd"]) -> str:
-        """Return the name of a half's public function."""
-        return self.name if self.single else f"{self.name}_{half}"
+    @cached_property
+    def functions(self) -> dict[str, str]:
+        """Names of the public functions."""
+        return {
+            half: self.name if self.single else f"{self.name}_{half}" for half in ("fwd", "bwd")
+        }
 
 
 @dataclass
@@ -200,7 +209,7 @@ def check(
     ArgumentError
         The first mismatch, in the order of a reader: kind, dtype, device, shape, layout, overlap.
     """
-    where = op.function(half)
+    where = op.functions[half]
     if type(stream_id) is not int or not 0 <= stream_id < 2**64:
         has = f"the value {stream_id!r}"
         raise wrong_value(where, "stream_id", has, "a CUDA stream handle, 0 or larger")
@@ -248,7 +257,7 @@ def _begin(
     sizes: Mapping[str, int],
     stream_id: int,
 ) -> Call:
-    where = op.function(half)
+    where = op.functions[half]
     if op.graphs:
         if not isinstance(graph, Graph) or graph.kind not in op.graphs:
             kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
@@ -312,13 +321,12 @@ def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
 def _axes(call: Call, op: Operator, arg: Arg, ndim: int) -> tuple[str, ...]:
     """Return the axes an array must have in this call; those that follow from others get a size."""
     sizes, axes = call.sizes, arg.axes
-    if op.derived:
-        for axis in axes:
-            if axis in op.derived and axis not in sizes:
-                try:
-                    sizes[axis] = op.derived[axis](sizes)
-                except KeyError:  # what it follows from is not given: the array decides
-                    continue
+    for axis in op.follows[arg.name]:
+        if axis not in sizes:
+            try:
+                sizes[axis] = op.derived[axis](sizes)
+            except KeyError:  # what it follows from is not given: the array decides
+                continue
     for axis in arg.brackets:
         # The first such array of a call decides for all; `fits` then binds the size.
         if axis not in sizes and ndim != len(axes):
