@@ -56,7 +56,8 @@ class ScalableGCN:
         graph = from_coo(src, dst, n, edge_types=types, n_edge_types=1)
         degree = np.diff(np.asarray(graph.offsets))
         to = np.repeat(loops, degree)
-        weight = 1 / np.sqrt(degree[to] * degree[np.asarray(graph.indices)])
+        scale = degree**-0.5
+        weight = scale[to] * scale[np.asarray(graph.indices)]
         cut = batches(graph, parts, neighbours=settings.neighbours)
         self.pieces = [Piece(b, weight, data, device) for b in cut]
         (everything,) = batches(graph, np.zeros(n, np.int64))
