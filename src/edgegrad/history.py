@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgegrad.backends import cuda, host
-from edgegrad.errors import wrong_option, wrong_type, wrong_value
+from edgegrad.errors import wrong_option, wrong_value
 from edgegrad.graph.make import count
 from edgegrad.history_file import Layout, StoreFile, numpy_dtype
 from edgegrad.interop import view
@@ -220,7 +220,7 @@ class HistoryStore:
                 has = f"`{name}` {state.get(name)!r}"
                 raise wrong_value(where, "state", has, f"{expected!r} as in this store")
         steps = count(where, "n_steps", state.get("n_steps"))
-        given = {}
+        given: dict[str, np.ndarray] = {}
         for name, (shape, dtype) in self._layout.arrays().items():
             a = given[name] = np.asarray(state.get(name))
             if a.shape != shape or a.dtype != dtype:
@@ -341,9 +341,7 @@ class HistoryStore:
 
 
 def _layout(n_rows: int, dim: int, n_layers: int, dtype: str, grad: bool) -> Layout:
-    if not isinstance(dtype, str):
-        raise wrong_type(_NAME, "dtype", f"type {type(dtype).__name__}", "the name of a dtype")
-    if dtype not in FLOATS:
+    if not isinstance(dtype, str) or dtype not in FLOATS:
         raise wrong_option(_NAME, "dtype", dtype, " or ".join(map(repr, FLOATS)))
     sizes = {"n_rows": n_rows, "dim": dim, "n_layers": n_layers}
     checked = {name: count(_NAME, name, n) for name, n in sizes.items()}

@@ -52,6 +52,7 @@ class Planetoid:
     train: NDArray[np.int64]
     test: NDArray[np.int64]
     n_classes: int
+    validation: NDArray[np.int64] | None = None  # nodes to choose an epoch by
 
     @property
     def n_nodes(self) -> int:
@@ -64,7 +65,8 @@ def load_planetoid(path: str | Path) -> Planetoid:
 
     Needed arrays: `edge_index` (2, n_edges) with each edge in both directions, `y` (n_nodes,),
     `train_idx`, `test_idx`, and the features, as `x` (n_nodes, n_features) or in compressed rows:
-    `x_indptr`, `x_indices`, `x_data`, `x_shape`. Each row of features is divided by its sum.
+    `x_indptr`, `x_indices`, `x_data`, `x_shape`. Each row of features is divided by its sum. With
+    `val_idx` the result is taken from the epoch that is best on those nodes.
     """
     path = Path(path)
     archive = _read(path)
@@ -88,8 +90,9 @@ def _planetoid(name: str, archive: Mapping[str, NDArray]) -> Planetoid:
     features = _features(archive)
     if len(features.offsets) != n + 1:
         raise DataError(f"features have {len(features.offsets) - 1} rows, `y` has {n} entries")
-    parts = [_below(p, _ids(archive, p, 1), n) for p in ("train_idx", "test_idx")]
-    for part, rows in zip(("train_idx", "test_idx"), parts, strict=True):
+    names = [name for name in ("train_idx", "test_idx", "val_idx") if name in archive]
+    parts = [_below(name, _ids(archive, name, 1), n) for name in names]
+    for part, rows in zip(names, parts, strict=True):
         if not len(rows) or (labels[rows] < 0).any():
             raise DataError(f"`{part}` is empty or names a node without a class")
     edges = edges[:, edges[0] != edges[1]]
@@ -101,6 +104,7 @@ def _planetoid(name: str, archive: Mapping[str, NDArray]) -> Planetoid:
         train=parts[0],
         test=parts[1],
         n_classes=int(labels.max()) + 1,
+        validation=parts[2] if len(parts) > 2 else None,
     )
 
 

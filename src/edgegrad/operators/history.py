@@ -51,9 +51,8 @@ def history_pull(
     default : float
         What id -1 reads.
     validate : bool
-        On a GPU, ids are checked by a kernel, and True waits for what it found on this stream, to
-        raise it. False does not wait; a wrong call then does nothing and says nothing. On the host
-        ids are always checked.
+        On a GPU True waits on this stream for what the check of the ids has found. False does not;
+        a wrong call then does nothing and says nothing. The host always raises.
 
     Raises
     ------
@@ -113,8 +112,8 @@ def history_push(
     momentum : float
         The share of the new row, in (0, 1]; with 1 the old row is not read.
     age : array (n_rows), int64, or None
-        Set to `step` where a row is written. On the host it is -1 while the row is being written,
-        so that a row torn by the end of the process is known in a store that outlives it.
+        Set to `step` where a row is written; on the host -1 meanwhile, so that a row which the end
+        of the process has torn is known in a memory map that outlives it.
     step : int or None
         The number of the step, from 0; needed with `age`.
     validate
@@ -127,8 +126,8 @@ def history_push(
 
     Notes
     -----
-    Dtypes and determinism as in `history_pull`; the mean does not depend on the order of the batch
-    either. Scratch: 16 bytes per id (40 on the host, none if ids increase).
+    Dtypes and determinism as in `history_pull`, also of the mean. Scratch: 16 bytes per id (40 on
+    the host, none if ids increase).
     Source: Fey et al. 2021, arXiv:2106.05609; Euler's ScalableGCN.
     """
     given = {"store": store, "ids": ids, "rows": rows, "age": age}
@@ -244,9 +243,8 @@ def history_take_grad(
             raise wrong_option(call.where, "max_norm", max_norm, "a number that is not negative")
     a = call.arrays
     if call.on_host:
-        fault = Fault(
-            *_host.history_take(a["output"], a["grad_store"], a["ids"], bool(clear), norm)
-        )
+        taken = _host.history_take(a["output"], a["grad_store"], a["ids"], bool(clear), norm)
+        fault = Fault(*taken)
     else:
         fault = history_plans.take(call, bool(clear), norm, validate, stream_id)
     raise_fault(call, fault)
@@ -294,13 +292,8 @@ def history_push_pull(
     Dtypes, determinism and scratch as in the two functions.
     Source: Fey et al. 2021, arXiv:2106.05609; Euler's ScalableGCN.
     """
-    given = {
-        "store": store,
-        "push_ids": push_ids,
-        "rows": rows,
-        "output": output,
-        "pull_ids": pull_ids,
-    }
+    given = {"store": store, "push_ids": push_ids, "rows": rows}
+    given |= {"output": output, "pull_ids": pull_ids}
     call = check(PUSH_PULL, "fwd", None, given, stream_id=stream_id)
     if not call.on_host:
         raise_fault(call, *history_plans.push_pull(call, bool(push_first), validate, stream_id))

@@ -23,7 +23,6 @@ import numpy as np
 
 from edgegrad import HistoryStore, batches, from_coo
 from edgegrad.datasets.planetoid import Planetoid
-from edgegrad.graph.convert import to_numpy
 from edgegrad.train.device import Device
 from edgegrad.train.layers import glorot
 from edgegrad.train.loss import cross_entropy
@@ -55,9 +54,10 @@ class ScalableGCN:
         src, dst = (np.concatenate([side, loops]) for side in data.edge_index)
         types = np.zeros(len(src), np.int32)
         graph = from_coo(src, dst, n, edge_types=types, n_edge_types=1)
-        degree = np.diff(to_numpy(graph.offsets))
+        degree = np.diff(np.asarray(graph.offsets))
         to = np.repeat(loops, degree)
-        weight = 1 / np.sqrt(degree[to] * degree[to_numpy(graph.indices)])
+        scale = degree**-0.5
+        weight = scale[to] * scale[np.asarray(graph.indices)]
         cut = batches(graph, parts, neighbours=settings.neighbours)
         self.pieces = [Piece(b, weight, data, device) for b in cut]
         (everything,) = batches(graph, np.zeros(n, np.int64))
@@ -67,13 +67,13 @@ class ScalableGCN:
     def clear(self) -> None:
         """Forget the rows of earlier steps."""
         s, n, dtype = self.settings, self.data.n_nodes, str(self.device.dtype)
-        place = {"device": self.device.name}
+        place = self.device.name
         inner, mailbox = s.layers - 1, s.gradients == "mailbox"
-        self.store = HistoryStore(n, s.hidden, inner, dtype, grad=mailbox, **place)
+        self.store = HistoryStore(n, s.hidden, inner, dtype, grad=mailbox, device=place)
         self.snapshots: list[tuple[HistoryStore, int]] = []
         if s.gradients == "snapshot" and inner:
-            hidden = HistoryStore(n, s.hidden, max(0, inner - 1), dtype, grad=False, **place)
-            last = HistoryStore(n, self.data.n_classes, 1, dtype, grad=False, **place)
+            hidden = HistoryStore(n, s.hidden, max(0, inner - 1), dtype, grad=False, device=place)
+            last = HistoryStore(n, self.data.n_classes, 1, dtype, grad=False, device=place)
             self.snapshots = [(hidden, layer) for layer in range(inner - 1)] + [(last, 0)]
 
     @property

@@ -23,7 +23,15 @@ class Run:
     loss: list[float] = field(default_factory=list)
     train_accuracy: list[float] = field(default_factory=list)
     test_accuracy: list[float] = field(default_factory=list)
+    validation_accuracy: list[float] = field(default_factory=list)  # empty: no such nodes
     seconds: float = 0.0  # in steps, without evaluation
+
+    @property
+    def result(self) -> float:
+        """Test accuracy of the epoch that validation likes best, the last one among equals."""
+        if not self.validation_accuracy:
+            return self.test_accuracy[-1]
+        return self.test_accuracy[-1 - int(np.argmax(self.validation_accuracy[::-1]))]
 
 
 def fit(
@@ -55,6 +63,8 @@ def fit(
         run.loss.append(loss)
         run.train_accuracy.append(float(right[data.train].mean()))
         run.test_accuracy.append(float(right[data.test].mean()))
+        if data.validation is not None:
+            run.validation_accuracy.append(float(right[data.validation].mean()))
         on_epoch(run)
     return run
 
@@ -72,7 +82,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """Give everything that `text` says, and each seed's result, in plain types for JSON."""
         model, data = self.model, self.model.data
-        accuracy = [run.test_accuracy[-1] for run in self.runs]
+        accuracy = [run.result for run in self.runs]
         return {
             "data": data.name,
             "n_nodes": data.n_nodes,
