@@ -25,7 +25,7 @@ namespace edgegrad {
 
 constexpr index_t kNoFault = 0x7fffffffffffffffll;
 
-struct Ids {
+struct RowIds {
   const void* ids;
   int wide;
   const index_t* order;  // null: batch order, and repeated ids do not matter
@@ -90,7 +90,7 @@ history_gather(R* __restrict__ output, index_t output_row, S* store, index_t sto
                int dim) {
   using A = accum_t<S>;
   if (fault[0] != kNoFault || fault[1] != kNoFault) return;
-  const Ids batch{ids, wide, order};
+  const RowIds batch{ids, wide, order};
   for (index_t p = first_item(); p < n; p += item_stride()) {
     const index_t i = batch.position(p), row = batch.at(i);
     const bool found = row >= 0 && !batch.repeats(p);
@@ -142,7 +142,7 @@ history_scatter(S* __restrict__ store, index_t store_row, const R* __restrict__ 
                 int dim) {
   using A = accum_t<S>;
   if (fault[0] != kNoFault || fault[1] != kNoFault) return;
-  const Ids batch{ids, wide, order};
+  const RowIds batch{ids, wide, order};
   const A kept = static_cast<A>(keep);
   for (index_t p = first_item(); p < n; p += item_stride()) {
     const index_t row = batch.at(order[p]);

@@ -169,8 +169,8 @@ class Call:
         size = self.sizes.get(axis, ABSENT)
         return 1 if size == ABSENT else size
 
-    def rows(self, name: str) -> ArrayView | None:
-        """Return an array as rows x columns (None for None); raise if its rows are not runs."""
+    def rows(self, name: str) -> Any:
+        """Return the view of an array as rows x columns, None for None; raise if rows have gaps."""
         a = self.arrays[name]
         if a is None:
             return None
