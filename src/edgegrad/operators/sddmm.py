@@ -96,7 +96,7 @@ def sddmm_fwd(
     _require(where, op, rhs=rhs, when=op != "copy_lhs")
     given = {"output": output, "lhs": lhs, "rhs": rhs}
     call = _checked("fwd", graph, given, op, stream_id)
-    arrays = tuple(call.rows(name) for name in given)
+    arrays = (call.rows("output"), call.rows("lhs"), call.rows("rhs"))
     # Of one channel, a dot product is a product.
     code = OPS.index("mul" if op == "dot" and call.sizes["dim"] == 1 else op)
     if call.on_host:
