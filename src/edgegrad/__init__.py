@@ -21,8 +21,10 @@ from edgegrad.graph import (
     make_csc_hg,
     to_scipy,
 )
+from edgegrad.operators import AggOp
 
 __all__ = [
+    "AggOp",
     "ArgumentError",
     "BackendError",
     "__version__",

@@ -4,6 +4,7 @@
 // register tiles of kBases output blocks x kVectors packs walk over them.
 #include "agg_hg_basis.h"
 
+#include "edge_reads.h"
 #include "row_loop.h"
 #include "simd.h"
 
@@ -146,7 +147,6 @@ template <typename T, typename I> struct Kernels {
   // Without weights every (destination, type) is a row of its own; blocks between are zero.
   static void
   forward_by_type(const Problem& p, const AggHgBasis::Groups& groups, const Pieces& pieces) {
-    const int threads = num_threads();
     const I* offsets = static_cast<const I*>(groups.offsets);
     for (std::int64_t batch = 0; batch < p.batch; ++batch) {
       const auto block = [&](std::int64_t location) {
@@ -155,15 +155,11 @@ template <typename T, typename I> struct Kernels {
       const auto scale = [&](std::int64_t g) {
         return p.type_degree == nullptr ? A(1) : A(1) / A(offsets[g + 1] - offsets[g]);
       };
-      constexpr std::int64_t kRows = 64;
-      parallel_for((p.n_dst + kRows - 1) / kRows, threads, [&](std::int64_t chunk, int) {
-        const std::int64_t last = chunk * kRows + kRows < p.n_dst ? chunk * kRows + kRows : p.n_dst;
-        for (std::int64_t r = chunk * kRows; r < last; ++r) {
-          T* to = p.output.at<T>(batch, r);
-          std::memset(static_cast<void*>(to), 0,
-                      static_cast<std::size_t>(p.blocks * p.dim) * sizeof(T));
-          if (p.concat_own) copy_row(to + p.blocks * p.dim, p.input.at<T>(batch, r), p.dim);
-        }
+      for_each_row(p.n_dst, [&](std::int64_t r) {
+        T* to = p.output.at<T>(batch, r);
+        std::memset(static_cast<void*>(to), 0,
+                    static_cast<std::size_t>(p.blocks * p.dim) * sizeof(T));
+        if (p.concat_own) copy_row(to + p.blocks * p.dim, p.input.at<T>(batch, r), p.dim);
       });
       for_rows<A>(
           offsets, groups.count, pieces, p.dim,
@@ -304,7 +300,7 @@ template <typename T, typename I> struct Kernels {
       A* q = dots_of_thread.get() + thread * blocks;
       double* sums = grad_weights == nullptr ? nullptr : partials.get() + chunk * size;
       if (sums != nullptr) std::memset(sums, 0, static_cast<std::size_t>(size) * sizeof(double));
-      std::int64_t dst = destination_of(offsets, p.n_dst, begin);
+      std::int64_t dst = row_of_edge(offsets, p.n_dst, begin);
       for (std::int64_t e = begin; e < end; ++e) {
         while (std::int64_t(offsets[dst + 1]) <= e) ++dst;
         if (e + kPrefetchEdges < end)
@@ -332,15 +328,6 @@ template <typename T, typename I> struct Kernels {
     }
   }
 
-  static std::int64_t destination_of(const I* offsets, std::int64_t n_dst, std::int64_t e) {
-    std::int64_t low = 0, high = n_dst;  // offsets[low] <= e < offsets[high]
-    while (high - low > 1) {
-      const std::int64_t middle = (low + high) / 2;
-      (std::int64_t(offsets[middle]) <= e ? low : high) = middle;
-    }
-    return low;
-  }
-
   static void write_edge(const Problem& p, void* to, std::int64_t e, A value) {
     if (p.edge_weight_dtype == p.dtype) {
       static_cast<T*>(to)[e] = narrow<T>(value);
@@ -350,41 +337,24 @@ template <typename T, typename I> struct Kernels {
   }
 };
 
-template <typename T, typename Call> void with_index(const Problem& p, const Call& call) {
-  if (p.wide) {
-    call(Kernels<T, std::int64_t>{});
-  } else {
-    call(Kernels<T, std::int32_t>{});
-  }
-}
-
-template <typename Call> void with_types(const Problem& p, const Call& call) {
-  switch (p.dtype) {
-    case DType::float16:
-      return with_index<half_t>(p, call);
-    case DType::bfloat16:
-      return with_index<bfloat16_t>(p, call);
-    case DType::float32:
-      return with_index<float>(p, call);
-    default:
-      return with_index<double>(p, call);
-  }
-}
-
 constexpr AggHgBasis kFamily = {
     [](const Problem& p, const Pieces& pieces) {
-      with_types(p, [&](auto kernels) { kernels.forward(p, pieces); });
+      with_types<Kernels>(p.dtype, p.wide, [&](auto kernels) { kernels.forward(p, pieces); });
     },
     [](const Problem& p, const AggHgBasis::Groups& groups, const Pieces& pieces) {
-      with_types(p, [&](auto kernels) { kernels.forward_by_type(p, groups, pieces); });
+      with_types<Kernels>(p.dtype, p.wide,
+                          [&](auto kernels) { kernels.forward_by_type(p, groups, pieces); });
     },
     [](const Problem& p, const Rows& grad_input, const AggHgBasis::Reverse& reverse,
        const Pieces& pieces) {
-      with_types(p, [&](auto kernels) { kernels.grad_input(p, grad_input, reverse, pieces); });
+      with_types<Kernels>(p.dtype, p.wide, [&](auto kernels) {
+        kernels.grad_input(p, grad_input, reverse, pieces);
+      });
     },
     [](const Problem& p, void* grad_weights, void* grad_edge_weight) {
-      with_types(p,
-                 [&](auto kernels) { kernels.grad_parameters(p, grad_weights, grad_edge_weight); });
+      with_types<Kernels>(p.dtype, p.wide, [&](auto kernels) {
+        kernels.grad_parameters(p, grad_weights, grad_edge_weight);
+      });
     },
 };
 

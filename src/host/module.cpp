@@ -10,6 +10,8 @@ namespace edgegrad {
 
 // One line per operator family.
 void bind_agg_hg_basis(nb::module_& m);
+void bind_gather_reduce(nb::module_& m);
+void bind_per_edge(nb::module_& m);
 
 }  // namespace edgegrad
 
@@ -18,6 +20,8 @@ NB_MODULE(_host, m) {
   bind_array(m);
   bind_graph(m);
   bind_agg_hg_basis(m);
+  bind_gather_reduce(m);
+  bind_per_edge(m);
   m.def("num_threads", &num_threads);
   m.def("set_num_threads", &set_num_threads, nb::arg("n"));
   m.def("isa", &isa_name);

@@ -45,6 +45,11 @@ class Case:
         """The public function."""
         return getattr(edgegrad.operators, f"{self.op.name}_{self.half}")
 
+    def call(self, arrays: Arrays, struct: Any) -> None:
+        """Call the public function, with the graph if it takes one."""
+        graph = {"graph": struct} if self.op.graphs else {}
+        self.function(**arrays, **graph, **self.options)
+
     @property
     def args(self) -> tuple[Any, ...]:
         """The declaration's arrays of this half."""
@@ -63,23 +68,27 @@ class Ran:
         return max((self.expected[name].worst(a) for name, a in self.got.items()), default=0.0)
 
 
-def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool) -> np.dtype:
-    """NumPy dtype of a declared array in a call with features of dtype T."""
+def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool, IdxT: Any = np.int32) -> np.dtype:
+    """NumPy dtype of a declared array in a call with features of dtype T and ids of IdxT."""
     if arg.dtype == "T":
         return T
+    if arg.dtype == "Idx":
+        return np.dtype(IdxT)
     if arg.dtype.isalpha():
         half = str(T) in HALVES
         return np.dtype(np.float32) if half and companion_is_float else T
     return np.dtype(arg.dtype)
 
 
-def rounded(case: Case, T: np.dtype, companion_is_float: bool = False) -> dict[str, Any]:
+def rounded(
+    case: Case, T: np.dtype, companion_is_float: bool = False, IdxT: Any = np.int32
+) -> dict[str, Any]:
     """The arrays a call reads, rounded to the dtypes it is made with."""
     args = {a.name: a for a in case.args}
     return {
         name: None
         if a is None
-        else np.asarray(a).astype(dtype_of(args[name], T, companion_is_float))
+        else np.asarray(a).astype(dtype_of(args[name], T, companion_is_float, IdxT))
         for name, a in case.reads.items()
     }
 
@@ -95,18 +104,18 @@ def run(
 ) -> Ran:
     """Call the public function on `device` with poisoned outputs; return results and oracle."""
     struct = graph.make(device, IdxT, case.kind) if struct is None else struct
-    read = rounded(case, T, companion_is_float)
+    read = rounded(case, T, companion_is_float, IdxT)
     exact = {k: None if a is None else a.astype(np.float64) for k, a in read.items()}
     expected = case.oracle(exact)
     args = {a.name: a for a in case.args}
     on_device = {k: None if a is None else device.array(a) for k, a in read.items()}
     written = {
-        name: device.poisoned(b.value.shape, dtype_of(args[name], T, companion_is_float))
+        name: device.poisoned(b.value.shape, dtype_of(args[name], T, companion_is_float, IdxT))
         for name, b in expected.items()
         if name not in case.writes_none
     }
-    missing = {a.name: None for a in case.args if a.written and a.name not in written}
-    case.function(**on_device, **written, **missing, graph=struct, **case.options)
+    missing = {a.name: None for a in case.args if a.name not in {*written, *on_device}}
+    case.call({**on_device, **written, **missing}, struct)
     for name, a in on_device.items():
         if a is not None:
             same = device.numpy(a).tobytes() == read[name].tobytes()

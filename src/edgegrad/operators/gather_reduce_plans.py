@@ -1,0 +1,5 @@
+KERNELS = ()
+
+
+def run(*a):
+    raise NotImplementedError
