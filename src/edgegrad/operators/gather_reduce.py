@@ -53,7 +53,7 @@ class Options:
 def reduce(
     edges: Edges,
     output: ArrayView,
-    input: ArrayView | None,  # noqa: A002
+    input: ArrayView | None,
     stream_id: int,
     **options: Any,
 ) -> None:
