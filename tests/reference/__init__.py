@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from graphs import GraphData
+from tolerances import Bounded
 
 import edgegrad.operators
 from edgegrad.operator import HALVES, Operator
-from graphs import GraphData
-from tolerances import Bounded
 
 Arrays = Mapping[str, Any]
 

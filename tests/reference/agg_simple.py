@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from graphs import GraphData
+from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operators import agg_simple
-from graphs import GraphData
 from reference import Arrays, Case
 from reference.aggregation import aggregate, backward, each, exact, scatter
-from tolerances import Bounded
 
 EXTREMA = "output_extrema_location"
 

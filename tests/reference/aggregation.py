@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tolerances import Bounded
 
 from edgegrad import AggOp
-from tolerances import Bounded
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Aggregate:
 def aggregate(
     op: AggOp, offsets: np.ndarray, values: np.ndarray, weights: Any = None, divisor: Any = None
 ) -> Aggregate:
-    """Aggregate ``weights * values`` over runs of rows; a mean divides by `divisor` or the count."""
+    """Aggregate ``weights * values`` over runs; a mean divides by `divisor` or the count."""
     w = np.ones((len(values), 1)) if weights is None else weights
     v, n = w * values, len(offsets) - 1
     result, size = np.zeros((2, n, values.shape[1]))

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from graphs import GraphData
+from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operators.spmm import SPMM
-from graphs import GraphData
 from reference import Arrays, Case
 from reference.aggregation import aggregate, each, exact
-from tolerances import Bounded
 
 _BASIC = (AggOp.Sum, AggOp.Mean, AggOp.Min, AggOp.Max)
 
@@ -76,7 +76,7 @@ def _edge_gradient(
     graph: GraphData, op: AggOp, transpose: bool, g: np.ndarray, extrema: Any
 ) -> np.ndarray:
     """The gradient of every edge's product."""
-    order, offsets, _ = _order(graph, transpose)
+    _, offsets, _ = _order(graph, transpose)
     rows = graph.indices if transpose else graph.destinations
     per_edge = g[rows]
     if op is AggOp.Mean:

@@ -2,7 +2,27 @@
 
 from edgegrad.backends import rows
 from edgegrad.graph import make
-from edgegrad.operators import agg_hg_basis, agg_simple, gather_reduce_plans, per_edge_plans, spmm
+from edgegrad.operators import (
+    agg_concat,
+    agg_dmpnn,
+    agg_hg_basis,
+    agg_simple,
+    agg_weighted,
+    edge_update,
+    gather_reduce_plans,
+    per_edge_plans,
+    pool,
+    spmm,
+)
+from edgegrad.operators.agg_concat import (
+    agg_concat_e2n_bwd,
+    agg_concat_e2n_fwd,
+    agg_concat_n2n_bwd,
+    agg_concat_n2n_e2n_bwd,
+    agg_concat_n2n_e2n_fwd,
+    agg_concat_n2n_fwd,
+)
+from edgegrad.operators.agg_dmpnn import agg_dmpnn_e2e_bwd, agg_dmpnn_e2e_fwd
 from edgegrad.operators.agg_hg_basis import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
 from edgegrad.operators.agg_op import AggOp
 from edgegrad.operators.agg_simple import (
@@ -13,12 +33,30 @@ from edgegrad.operators.agg_simple import (
     agg_simple_n2n_e2n_fwd,
     agg_simple_n2n_fwd,
 )
+from edgegrad.operators.agg_weighted import (
+    agg_concat_weighted_n2n_bwd,
+    agg_concat_weighted_n2n_fwd,
+    agg_weighted_n2n_bwd,
+    agg_weighted_n2n_fwd,
+)
+from edgegrad.operators.edge_update import (
+    update_efeat_e2e_concat_bwd,
+    update_efeat_e2e_concat_fwd,
+    update_efeat_e2e_sum_bwd,
+    update_efeat_e2e_sum_fwd,
+)
+from edgegrad.operators.pool import pool_n2s_bwd, pool_n2s_fwd
 from edgegrad.operators.spmm import spmm_bwd, spmm_fwd
 
 # One line per operator family, and per module of kernels that families share.
 FAMILIES = (
     agg_hg_basis,
     agg_simple,
+    agg_concat,
+    agg_weighted,
+    agg_dmpnn,
+    edge_update,
+    pool,
     spmm,
 )
 _LAUNCHERS = (
@@ -40,6 +78,16 @@ def kernels() -> tuple[tuple[str, str], ...]:
 __all__ = [
     "OPERATORS",
     "AggOp",
+    "agg_concat_e2n_bwd",
+    "agg_concat_e2n_fwd",
+    "agg_concat_n2n_bwd",
+    "agg_concat_n2n_e2n_bwd",
+    "agg_concat_n2n_e2n_fwd",
+    "agg_concat_n2n_fwd",
+    "agg_concat_weighted_n2n_bwd",
+    "agg_concat_weighted_n2n_fwd",
+    "agg_dmpnn_e2e_bwd",
+    "agg_dmpnn_e2e_fwd",
     "agg_hg_basis_n2n_post_bwd",
     "agg_hg_basis_n2n_post_fwd",
     "agg_simple_e2n_bwd",
@@ -48,7 +96,15 @@ __all__ = [
     "agg_simple_n2n_e2n_bwd",
     "agg_simple_n2n_e2n_fwd",
     "agg_simple_n2n_fwd",
+    "agg_weighted_n2n_bwd",
+    "agg_weighted_n2n_fwd",
     "kernels",
+    "pool_n2s_bwd",
+    "pool_n2s_fwd",
     "spmm_bwd",
     "spmm_fwd",
+    "update_efeat_e2e_concat_bwd",
+    "update_efeat_e2e_concat_fwd",
+    "update_efeat_e2e_sum_bwd",
+    "update_efeat_e2e_sum_fwd",
 ]

@@ -59,7 +59,7 @@ def incoming(graph: Graph, reads: Reads = "node", stream_id: int = 0) -> Edges:
             graph.index_dtype,
             graph.offsets,
             ids=graph.indices if reads == "node" else None,
-            map=graph.map_csc_to_coo if reads == "edge" else None,
+            map=graph.map_csc_to_coo if reads != "position" else None,
             cut=build.pieces(graph, "rows", graph.offsets, _limit(graph), stream_id),
         )
 
@@ -78,7 +78,7 @@ def outgoing(graph: Graph, reads: Reads = "node", stream_id: int = 0) -> Edges:
             rev.offsets,
             ids=rev.dst if reads == "node" else None,
             order=rev.position,
-            map=graph.map_csc_to_coo if reads == "edge" else None,
+            map=graph.map_csc_to_coo if reads != "position" else None,
             cut=build.pieces(graph, "reverse", rev.offsets, _limit(graph), stream_id),
         )
 

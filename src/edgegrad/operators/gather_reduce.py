@@ -70,10 +70,9 @@ def reduce(
 
 
 def copy_rows(output: ArrayView, rows: ArrayView, graph: Graph, stream_id: int) -> None:
-    """Write the rows of the destinations, which are the first of `rows`."""
-    n = graph.n_dst_nodes
-    edges = Edges(n, 0, graph.index_dtype)
-    reduce(edges, output, None, stream_id, start=rows, start_rows=n)
+    """Write every row of `output`, the row of the same number of `rows`."""
+    edges = Edges(output.shape[-2], 0, graph.index_dtype)
+    reduce(edges, output, None, stream_id, start=rows, start_rows=edges.rows)
 
 
 def aggregate(
@@ -117,11 +116,14 @@ def means(edges: Edges, output: ArrayView, values: ArrayView, stream_id: int) ->
     return centre
 
 
-def row_sums(edges: Edges, weight: ArrayView, stream_id: int) -> ArrayView:
-    """Return the sum of the weights of each row's edges, in accumulators."""
-    sums = scratch.accumulators(weight, (edges.rows, 1), stream_id)
-    reduce(edges, sums, weight.as_column(), stream_id)
-    return sums
+def row_sums(
+    edges: Edges, weight: ArrayView, stream_id: int, output: ArrayView | None = None
+) -> ArrayView:
+    """Return the sum of the weights of each row's edges, in `output` or in new accumulators."""
+    if output is None:
+        output = scratch.accumulators(weight, (edges.rows,), stream_id)
+    reduce(edges, output.as_column(), weight.as_column(), stream_id)
+    return output
 
 
 @dataclass(slots=True)
