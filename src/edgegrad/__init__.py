@@ -22,6 +22,7 @@ from edgegrad.graph import (
     to_scipy,
 )
 from edgegrad.operators import AggOp
+from edgegrad.sparse import sparse_matmul
 
 __all__ = [
     "AggOp",
@@ -45,5 +46,6 @@ __all__ = [
     "operators",
     "set_num_threads",
     "show_config",
+    "sparse_matmul",
     "to_scipy",
 ]

@@ -440,8 +440,10 @@ ArrayView part_of(nb::handle self) {
 ArrayView columns(nb::handle self, std::int64_t begin, std::int64_t width) {
   ArrayView part = part_of(self);
   const int last = part.ndim - 1;
-  part.data = static_cast<char*>(part.data) + begin * part.strides[last] * item_size(part.dtype);
   part.shape[last] = width;
+  // The address of nothing stays where it is, inside its memory.
+  if (part.size() > 0)
+    part.data = static_cast<char*>(part.data) + begin * part.strides[last] * item_size(part.dtype);
   return part;
 }
 
