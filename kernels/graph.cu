@@ -3,17 +3,20 @@
 // found[rule] starts at the largest value and receives the lowest offending position by an integer
 // atomic, whose result does not depend on order. Rules, in the order of `found`: offsets begin at
 // 0; offsets end at n_indices; offsets do not decrease; indices in [0, n_src_nodes); edge types in
-// [0, n_edge_types); map in [0, n_indices); map without repetition (`seen` starts at 0).
+// [0, n_edge_types); map in [0, n_indices); map without repetition: `seen` keeps the first position
+// of every id, so that whatever the order, the lowest report is the second position of some id.
 // Launch: any one-dimensional grid. Reading past a bad offset is avoided by never following one.
 #include "common/portable.h"
 
 namespace edgegrad {
 
+constexpr unsigned long long kNowhere = ~0ull;
+
 enum Rule { kFirst, kLast, kMonotone, kIndex, kEdgeType, kMap, kRepeated };
 
 template <typename IdxT>
 __global__ void __launch_bounds__(256)
-validate_csc(unsigned long long* __restrict__ found, int* __restrict__ seen,
+validate_csc(unsigned long long* __restrict__ found, unsigned long long* __restrict__ seen,
              const IdxT* __restrict__ offsets, const IdxT* __restrict__ indices,
              const int* __restrict__ edge_types, const IdxT* __restrict__ map_csc_to_coo,
              index_t n_dst_nodes, index_t n_indices, index_t n_src_nodes, int n_edge_types) {
@@ -35,8 +38,9 @@ validate_csc(unsigned long long* __restrict__ found, int* __restrict__ seen,
     const index_t id = map_csc_to_coo[e];
     if (id < 0 || id >= n_indices) {
       report(kMap, e);
-    } else if (atomicExch(&seen[id], 1) != 0) {
-      report(kRepeated, e);
+    } else {
+      const unsigned long long position = e, other = atomicMin(&seen[id], position);
+      if (other != kNowhere) report(kRepeated, other > position ? other : position);
     }
   }
 }

@@ -3,8 +3,8 @@
     python scripts/check_against_scipy.py [--brief] [--device host|simt|cuda] [--help]
 
 Every function is called with every combination of its options, on outputs filled with NaN. Errors
-are set against the largest that rounding can explain; the oracles, the graphs and the bounds are
-those of tests/. Exit status: 0 all is within bounds, 1 something is not, 2 nothing was checked.
+are set against the most that rounding explains. Oracles, graphs and bounds are those of tests/.
+Exit status: 0 all is within bounds, 1 something is not, 2 nothing was checked.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 PROG = "check_against_scipy"
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 try:
-    import devices
-    import graphs
     import numpy as np
+
+    import devices
+    import edgegrad
+    import graphs
     import reference
     import tolerances
-
-    import edgegrad
     from edgegrad.operator import HALVES
 except ModuleNotFoundError as missing:
     print(f"{PROG}: no module {missing.name}: pip install '.[demo]'", file=sys.stderr)
@@ -46,7 +45,6 @@ DTYPES = {str(T): T for T in tolerances.FLOATS}
 BRIEF_DTYPES = ("bfloat16", "float32")
 BRIEF_GRAPHS = ("empty", "star_hub", "power_law", "bipartite", "multi_edge")
 MOST_DETAILS = 10
-
 Task = tuple[str, str, "reference.Case"]  # graph, dtype, call
 make_graph = functools.cache(graphs.make)
 
@@ -141,39 +139,36 @@ def measure(row: Row, case: reference.Case, *how: Any) -> None:
         worst = reference.run(case, *how).worst()
     except Exception as error:
         # One operator that raises must not hide what the others do.
-        words = " ".join(f"{type(error).__name__}: {error}".split())
-        row.raised = row.raised or f"{case.name}: {words}"
+        words = " ".join(f"{case.name}: {type(error).__name__}: {error}".split())
+        row.raised = row.raised or words
         return
     if worst > row.worst or not row.worst_call:
         row.worst, row.worst_call = worst, case.name
 
 
 HEADER = ("operator", "graph", "dtype", "calls", "error/bound", "ok")
-ALIGNED = "<<<>><"
 
 
 def table(rows: Sequence[Row]) -> list[str]:
     """Set the rows below their header."""
-    cells = [HEADER]
+    cells: list[tuple[str, ...]] = [HEADER]
     for row in rows:
         worst = "raised" if row.raised else f"{row.worst:.3g}"
         verdict = "ok" if row.ok else "FAILED"
         cells.append((row.operator, row.graph, row.dtype, str(row.calls), worst, verdict))
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    line = "  ".join(f"{{:{a}{w}}}" for a, w in zip(ALIGNED, widths, strict=True))
+    line = "  ".join(f"{{:{a}{w}}}" for a, w in zip("<<<>><", widths, strict=True))
     return [line.format(*c).rstrip() for c in cells]
 
 
 def closing(rows: Sequence[Row], device: str, seconds: float) -> list[str]:
     """Say what failed and how, and sum up."""
     failed = [row for row in rows if not row.ok]
-    details = [
-        f"{row.graph}, {row.dtype}: "
-        + (row.raised or f"{row.worst_call}: error {row.worst:.3g} times its bound")
-        for row in failed[:MOST_DETAILS]
-    ]
-    if len(failed) > MOST_DETAILS:
-        details.append(f"and {len(failed) - MOST_DETAILS} rows more")
+    details = []
+    for row in failed[:MOST_DETAILS]:
+        why = row.raised or f"{row.worst_call}: error {row.worst:.3g} times its bound"
+        details.append(f"{row.graph}, {row.dtype}: {why}")
+    details += [f"and {len(failed) - MOST_DETAILS} rows more"] if failed[MOST_DETAILS:] else []
     calls = sum(row.calls for row in rows)
     result = f"{len(failed)} of {len(rows)} rows FAILED" if failed else "all within their bounds"
     return ["", *details, f"{calls:,} calls on {device} in {seconds:.1f} s: {result}"]
@@ -194,8 +189,8 @@ class _Parser(argparse.ArgumentParser):
 def make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROG,
-        description="Compare every operator, forward and backward, with scipy.sparse and dense "
-        "float64 products on named graphs. Exit status 1 if an error is above its bound.",
+        description="Compare every operator with scipy.sparse and dense float64 products on named "
+        "graphs. Exit status 1 if an error is above its bound.",
     )
     add = parser.add_argument
     add("--device", choices=DEVICES, default="host", help="simt: the CUDA sources, on the CPU")
@@ -210,8 +205,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the check; return the exit status."""
-    parser = make_parser()
-    args = parser.parse_args(argv)
+    args = (parser := make_parser()).parse_args(argv)
     if args.list:
         print(*listing(), sep="\n")
         return 0
@@ -220,8 +214,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     todo = select(names, dtypes, args.ops)
     if not todo:
         parser.error(f"--ops {' '.join(args.ops)}: nothing has that in its name; see --list")
-    if args.json and args.json != "-" and not os.access(Path(args.json).resolve().parent, os.W_OK):
-        parser.error(f"--json {args.json}: the folder is missing or cannot be written to")
+    if args.json not in (None, "-") and not can_be_written(Path(args.json)):
+        parser.error(f"--json {args.json}: no file can be written there")
     try:
         device = open_device(args.device)
     except RuntimeError as error:
@@ -232,21 +226,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0 if all(row.ok for row in rows) else 1
 
 
+def can_be_written(file: Path) -> bool:
+    place = file if file.exists() else file.absolute().parent
+    return not file.is_dir() and os.access(place, os.W_OK)
+
+
 def report(rows: Sequence[Row], device: str, seconds: float, path: str | None) -> None:
     """Print the table and write the JSON, or print the JSON alone."""
     data = {"edgegrad": edgegrad.__version__, "device": device, "seconds": round(seconds, 3)}
-    text = json.dumps({**data, "rows": [row.as_dict() for row in rows]}, indent=1, allow_nan=False)
+    text = json.dumps({**data, "rows": [r.as_dict() for r in rows]}, indent=1, allow_nan=False)
     if path == "-":
-        print(text)
-        return
+        return print(text)
     print(*table(rows), *closing(rows, device, seconds), sep="\n")
     if path:
         Path(path).write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` has read enough
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` may have read enough
     try:
         raise SystemExit(main())
     except KeyboardInterrupt:

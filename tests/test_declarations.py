@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from typing import Any
 
 import pytest
@@ -74,7 +75,7 @@ def test_docstring_has_every_array(op: Any, half: str) -> None:
 def test_docstring_has_every_section(op: Any, half: str) -> None:
     text = inspect.getdoc(_function(op, half))
     lines = text.splitlines()
-    titles = [a for a, b in zip(lines, lines[1:], strict=False) if b and set(b) == {"-"}]
+    titles = [a for a, b in itertools.pairwise(lines) if b and set(b) == {"-"}]
     assert titles == ["Parameters", "Raises", "Notes"]
     notes = _words(text.partition("Notes\n-----")[2])
     for word in ("Dtypes", "eterminism", "Scratch"):

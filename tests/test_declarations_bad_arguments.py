@@ -1,4 +1,4 @@
-"""Every array of every operator, spoiled in every way, is refused by name and nothing is written."""
+"""Every array of every operator, spoiled in every way, is refused by name; nothing is written."""
 
 from __future__ import annotations
 

@@ -45,5 +45,6 @@ class Bounded:
         with np.errstate(invalid="ignore", over="ignore"):
             wide = got.astype(np.float64)
             ratio = np.abs(wide - self.value) / self.bound(got.dtype)
-        ratio = np.where(np.isnan(self.value) & np.isnan(wide), 0.0, ratio)
+        same = (wide == self.value) | (np.isnan(self.value) & np.isnan(wide))
+        ratio = np.where(same, 0.0, ratio)  # equal infinities are right, and NaN by subtraction
         return float(np.where(np.isnan(ratio), np.inf, ratio).max())

@@ -1,8 +1,7 @@
 """Graph operators with explicit gradients, for any array library, on GPU and CPU."""
 
 from edgegrad import operators
-from edgegrad._host import set_num_threads
-from edgegrad.config import __version__, show_config
+from edgegrad.config import __version__, set_num_threads, show_config
 from edgegrad.errors import ArgumentError, BackendError
 from edgegrad.graph import (
     bipartite_csc_hg_int32,
@@ -21,14 +20,19 @@ from edgegrad.graph import (
     make_csc_hg,
     to_scipy,
 )
+from edgegrad.history import HistoryStore
 from edgegrad.operators import AggOp
+from edgegrad.partitioning import Batch, batches, partition
 from edgegrad.sparse import sparse_matmul
 
 __all__ = [
     "AggOp",
     "ArgumentError",
     "BackendError",
+    "Batch",
+    "HistoryStore",
     "__version__",
+    "batches",
     "bipartite_csc_hg_int32",
     "bipartite_csc_hg_int64",
     "bipartite_csc_int32",
@@ -44,6 +48,7 @@ __all__ = [
     "make_csc",
     "make_csc_hg",
     "operators",
+    "partition",
     "set_num_threads",
     "show_config",
     "sparse_matmul",

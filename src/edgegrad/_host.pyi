@@ -1,3 +1,5 @@
+from typing import Any
+
 class ArrayView:
     """
     A view of an array: address, shape, strides in elements, dtype, device.device. Exports itself by DLPack and the array interfaces.
@@ -18,34 +20,41 @@ class ArrayView:
     @property
     def nbytes(self) -> int: ...
     @property
-    def dtype(self) -> object: ...
+    def dtype(self, /) -> str: ...
     @property
-    def device(self) -> object: ...
+    def device(self, /) -> str: ...
     @property
     def readonly(self) -> bool: ...
+    @property
+    def facts(self) -> tuple: ...
+    def fits(self, axes: tuple, sizes: dict) -> bool:
+        """
+        Whether every axis has the size known by its name; a size not known yet is added.
+        """
+
     @property
     def rows_contiguous(self) -> bool: ...
     @property
     def self_overlapping(self) -> bool: ...
+    @property
+    def writable(self) -> bool: ...
     @property
     def __array_interface__(self) -> dict: ...
     @property
     def __cuda_array_interface__(self) -> dict: ...
     def __dlpack__(self, **kwargs) -> object: ...
     def __dlpack_device__(self) -> tuple: ...
-    def columns(self, begin: int, width: int) -> ArrayView:
-        """The view of `width` columns (places of the last axis) from `begin` on."""
-
-    def as_column(self) -> ArrayView:
-        """The view of a one-axis array as one column."""
-
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
 
-def view(object: object, stream: int = 0) -> object:
+def view(object: object, stream: int = 0) -> ArrayView:
     """View an array of any kind without copying it."""
 
 def overlap(a: ArrayView, b: ArrayView) -> bool: ...
+def first_overlap(outputs: list, inputs: list) -> tuple[ArrayView, ArrayView] | None:
+    """
+    The first output that shares memory with an earlier output or an input, and that one.
+    """
 
 class Graph:
     """The struct behind edgegrad's graph types."""
@@ -65,27 +74,27 @@ class Graph:
         n_node_types: int,
     ) -> None: ...
     @property
-    def offsets(self) -> object:
+    def offsets(self, /) -> ArrayView:
         """(n_dst_nodes + 1,), where each destination's edges begin."""
 
     @property
-    def indices(self) -> object:
+    def indices(self, /) -> ArrayView:
         """(n_indices,), the source of each edge."""
 
     @property
-    def map_csc_to_coo(self) -> object:
+    def map_csc_to_coo(self, /) -> Any:
         """(n_indices,), edge ids, or None."""
 
     @property
-    def edge_types(self) -> object:
+    def edge_types(self, /) -> Any:
         """(n_indices,), int32, CSC order, or None."""
 
     @property
-    def src_node_types(self) -> object:
+    def src_node_types(self, /) -> Any:
         """(n_src_nodes,) or None; kept, not used."""
 
     @property
-    def dst_node_types(self) -> object:
+    def dst_node_types(self, /) -> Any:
         """(n_dst_nodes,) or None; kept, not used."""
 
     @property
@@ -108,7 +117,6 @@ class Graph:
     def n_node_types(self) -> int:
         """Number of node types; 0 without types."""
 
-def not_in_range(arg0: ArrayView, arg1: int, arg2: int, /) -> tuple[int, int]: ...
 def out_of_range(arg0: ArrayView, arg1: int, /) -> tuple[int, int]: ...
 def not_monotone(arg: ArrayView, /) -> tuple[int, int]: ...
 def repeated(arg: ArrayView, /) -> tuple[int, int]: ...
@@ -185,70 +193,26 @@ def agg_hg_basis_grad_parameters(
     graph: Graph,
     type_degree: object | None,
 ) -> None: ...
-
-class Edges:
-    """Edges grouped by row; see edgegrad.operators.edges."""
-
-    def __init__(
-        self,
-        offsets: object | None,
-        ids: object | None,
-        order: object | None,
-        map: object | None,
-        rows: int,
-        count: int,
-        limit: int,
-        piece_row: object | None,
-        piece_begin: object | None,
-        piece_end: object | None,
-    ) -> None: ...
-
-def gather_reduce(
-    reducer: int,
-    edges: Edges,
-    wide: bool,
-    output: ArrayView,
-    input: object | None,
-    sign: float,
-    root: bool,
-    extrema: object | None,
-    weight: object | None,
-    heads: int,
-    divide: object | None,
-    gathered: object | None,
-    start: object | None,
-    start_ids: object | None,
-    start_count: int,
-    centre: object | None,
-    deviation: object | None,
-    own: object | None,
-) -> None: ...
-def expand(
-    edges: Edges,
-    wide: bool,
-    output: ArrayView,
-    row: object | None,
-    source: object | None,
-    edge: object | None,
-    divide: object | None,
-    extrema: object | None,
-    centre: object | None,
-    deviation: object | None,
-    subtrahend: object | None,
-    list_offsets: object | None,
-    list: object | None,
-) -> None: ...
-def grad_factor(
-    edges: Edges,
-    wide: bool,
-    result: ArrayView,
-    heads: int,
-    grad: ArrayView,
-    input: ArrayView,
-    extrema: object | None,
-    divide: object | None,
-    mean: object | None,
-) -> None: ...
+def history_check(ids: ArrayView, n_rows: int, rows: object | None) -> tuple[int, int, int]: ...
+def history_pull(
+    output: ArrayView, store: ArrayView, ids: ArrayView, fill: float
+) -> tuple[int, int, int]: ...
+def history_take(
+    output: ArrayView, store: ArrayView, ids: ArrayView, clear: bool, max_norm: float
+) -> tuple[int, int, int]: ...
+def history_scatter(
+    store: ArrayView,
+    ids: ArrayView,
+    rows: ArrayView,
+    of: int,
+    keep: float,
+    factor: float,
+    age: object | None,
+    step: int,
+) -> tuple[int, int, int]: ...
+def history_stale(
+    mask: ArrayView, age: ArrayView, ids: ArrayView, step: int, max_age: int
+) -> tuple[int, int, int]: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
 def isa() -> str: ...

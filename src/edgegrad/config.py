@@ -14,6 +14,7 @@ import numpy as np
 from edgegrad import _host
 from edgegrad.backends import cuda
 from edgegrad.errors import BackendError
+from edgegrad.graph.make import count
 
 __version__ = importlib.metadata.version("edgegrad")
 
@@ -23,7 +24,25 @@ _OPTIONAL = {
     "countryinfo": ("the embedded data of `edgegrad train rgcn`", "demo"),
     "matplotlib": ("--plot", "demo"),
     "rich": ("progress bars", "demo"),
+    "pymetis": ("partition by METIS", "partition"),
 }
+
+
+# More threads than any machine has cores; OpenMP would end the process when it cannot start them.
+_MOST_THREADS = 1024
+
+
+def set_num_threads(n: int) -> None:
+    """Use at most `n` threads in host operators; 0 for OpenMP's default (OMP_NUM_THREADS).
+
+    Results do not depend on it.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` is not a whole number in [0, 1024].
+    """
+    _host.set_num_threads(count("set_num_threads", "n", n, _MOST_THREADS))
 
 
 def show_config() -> None:

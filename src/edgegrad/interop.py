@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from edgegrad._host import ArrayView, overlap
+from edgegrad._host import ArrayView, first_overlap
 from edgegrad._host import view as _view
-from edgegrad.errors import ArgumentError, wrong_type, wrong_value
+from edgegrad.errors import ArgumentError, BackendError, wrong_type, wrong_value
 
-__all__ = ["ArrayView", "overlap", "view"]
+__all__ = ["ArrayView", "first_overlap", "view"]
 
 
 def view(where: str, name: str, array: Any, stream_id: int = 0) -> ArrayView:
@@ -37,16 +37,18 @@ def view(where: str, name: str, array: Any, stream_id: int = 0) -> ArrayView:
     """
     try:
         return _view(array, stream_id)
-    except ArgumentError:
+    except (ArgumentError, BackendError, MemoryError):
         raise
-    except (TypeError, BufferError, RuntimeError) as error:
-        raise wrong_type(where, name, *_split(error)) from None
     except ValueError as error:
         raise wrong_value(where, name, *_split(error)) from None
+    except Exception as error:  # exporters are anybody's code and raise anything
+        raise wrong_type(where, name, *_split(error)) from None
 
 
 def _split(error: Exception) -> tuple[str, str]:
-    has, found, expected = " ".join(str(error).split()).partition(", expected ")
+    text = " ".join(str(error).split())
+    has, found, expected = text.partition(", expected ")
     if found:
         return has, expected
-    return f"an array that cannot be imported ({has})", "one that exports itself by DLPack"
+    has = f"an array that cannot be imported ({type(error).__name__}: {text})"
+    return has, "one that exports itself by DLPack"

@@ -9,33 +9,43 @@ from typing import Any, Literal
 
 from edgegrad.errors import wrong_type, wrong_value
 from edgegrad.graph import Graph
-from edgegrad.interop import ArrayView, overlap, view
+from edgegrad.interop import ArrayView, first_overlap, view
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 HALVES = ("float16", "bfloat16")
-# An axis in brackets may be missing, alike in all arrays of a call that have it.
 BATCH = "[batch]"
 HEADS = "[heads]"
-ABSENT = -1
+ABSENT = -1  # size of an axis in brackets that the arrays of a call do not have
 
 
 @dataclass(frozen=True)
 class Arg:
     """One array of an operator: its axes by name, its dtype, its role.
 
-    `axes` may begin with ``"[batch]"`` or end with ``"[heads]"``, which may be missing, alike for
-    all arrays of a call. `dtype` is ``"T"``, the call's feature type; ``"Idx"``, the ids of the
-    graph; the name of a companion, which is T, or float32 beside half types, alike for all arrays
-    of that name; or an exact dtype.
+    An axis in brackets, such as ``"[batch]"``, may be given or not, alike for all arrays of a
+    call; if it is derived, the options decide. `dtype` is ``"T"``, the call's feature type;
+    ``"Idx"``, the ids of the graph; another name in capitals, a companion, which is T, or float32
+    beside half types, alike for all arrays of that name; ``"A"``, the accumulator of T; or exact
+    dtypes, as in ``"int32|int64"``.
     """
 
     name: str
     axes: tuple[str, ...]
     dtype: str = "T"
     grad: str = ""  # name of its gradient; none for an input that has no gradient
+    grad_dtype: str = ""  # dtype of its gradient if it may be another
     optional: bool = False  # None is accepted
-    keyword: bool = False  # comes after the graph, by default None
+    keyword: bool = False  # comes after the graph and the options, by keyword
     written: bool = False
+    changed: bool = False  # an input that is also written, in place
+    column: bool = False  # one axis will do where the last one has size 1
+    mapped: bool = False  # beside a GPU, host memory that it can address will do
+    narrower: bool = False  # a companion that may also be a half type beside float32
+
+    @cached_property
+    def brackets(self) -> tuple[str, ...]:
+        """The axes that a call may leave out."""
+        return tuple(axis for axis in self.axes if axis[0] == "[")
 
 
 Derived = Callable[[Mapping[str, int]], int]
@@ -47,9 +57,14 @@ class Operator:
 
     Read by `check`, by the framework front ends, by the tests that hold for every operator and by
     the table in docs/operators.md. `derived` computes axes from the sizes of other arrays, graphs
-    and options. Backward reads the inputs and outputs that it `keeps`, in that order, and for some
-    options only those that it `may_keep`, after the graph. `sizes` are the numbers that each half
-    is told after the graph. Without kinds of `graphs` an operator takes none.
+    and options. Backward reads the inputs and outputs that it `keeps`, in that order; those among
+    them that are `hints` it can do without, and those it `may_keep`, which some options need, come
+    after the graph. What is saved and optional is left out in inference; backward needs it, but for
+    what comes after the graph, which only some options save. `sizes` are the numbers that each half
+    is told after the graph.
+
+    Without kinds of `graphs` an operator takes none, and runs where its `leader` is. A `single`
+    one is one function of its very name.
     """
 
     name: str
@@ -57,41 +72,67 @@ class Operator:
     inputs: tuple[Arg, ...]
     graphs: tuple[str, ...]
     keeps: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
     may_keep: tuple[str, ...] = ()
     saved: tuple[Arg, ...] = ()  # written by forward, read by backward
     sizes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     derived: Mapping[str, Derived] = field(default_factory=dict)
     source: str = ""
     scratch: str = "none"
+    single: bool = False
 
     @cached_property
     def fwd(self) -> tuple[Arg, ...]:
         """Arrays of the forward function."""
         written = (replace(a, written=True) for a in (*self.outputs, *self.saved))
-        return (*written, *self.inputs)
+        return (*written, *(replace(a, written=True) if a.changed else a for a in self.inputs))
 
     @cached_property
     def bwd(self) -> tuple[Arg, ...]:
         """Arrays of the backward function: gradients written, gradients read, what was kept."""
         grads = (
-            replace(a, name=a.grad, grad="", optional=True, written=True)
+            replace(
+                a,
+                name=a.grad,
+                grad="",
+                dtype=a.grad_dtype or a.dtype,
+                optional=True,
+                written=True,
+            )
             for a in self.inputs
             if a.grad
         )
         read = (replace(a, name=a.grad, grad="") for a in self.outputs)
         by_name = {a.name: a for a in (*self.inputs, *self.outputs)}
-        kept = (by_name[name] for name in self.keeps)
+        kept = (
+            replace(by_name[name], optional=by_name[name].optional or name in self.hints)
+            for name in self.keeps
+        )
         late = (replace(by_name[name], optional=True, keyword=True) for name in self.may_keep)
-        return (*grads, *read, *kept, *late, *self.saved)
+        saved = (replace(a, optional=a.optional and a.keyword) for a in self.saved)
+        return (*grads, *read, *kept, *late, *saved)
 
     @cached_property
     def checked(self) -> dict[str, tuple[Arg, ...]]:
         """Arrays of each half in the order of their check: what binds sizes and T comes first."""
 
         def late(a: Arg) -> tuple[bool, bool, bool]:
-            return not self.derived.keys().isdisjoint(a.axes), a.written, a.dtype != "T"
+            follows = not self.derived.keys().isdisjoint(a.axes)
+            return follows, a.written and not a.changed, a.dtype != "T"
 
         return {half: tuple(sorted(getattr(self, half), key=late)) for half in ("fwd", "bwd")}
+
+    @cached_property
+    def leader(self) -> dict[str, str]:
+        """The array of each half that says where an operator without graphs runs."""
+        return {
+            half: next((a.name for a in args if not (a.mapped or a.optional)), "")
+            for half, args in self.checked.items()
+        }
+
+    def function(self, half: Literal["fwd", "bwd"]) -> str:
+        """Return the name of a half's public function."""
+        return self.name if self.single else f"{self.name}_{half}"
 
 
 @dataclass
@@ -112,8 +153,27 @@ class Call:
     @property
     def n_batch(self) -> int:
         """Number of node arrays side by side; 1 without a batch axis."""
-        n = self.sizes.get(BATCH, ABSENT)
-        return 1 if n == ABSENT else n
+        return self._size_or_one(BATCH)
+
+    @property
+    def n_heads(self) -> int:
+        """Number of heads side by side; 1 without that axis."""
+        return self._size_or_one(HEADS)
+
+    def _size_or_one(self, axis: str) -> int:
+        size = self.sizes.get(axis, ABSENT)
+        return 1 if size == ABSENT else size
+
+    def rows(self, name: str) -> ArrayView | None:
+        """Return an array as rows x columns (None for None); raise if its rows are not runs."""
+        a = self.arrays[name]
+        if a is None:
+            return None
+        joined = a.rows()
+        if joined is None:
+            expected = "heads side by side, without gaps; rows may be apart"
+            raise wrong_value(self.where, name, f"strides {a.strides}", expected)
+        return joined
 
 
 def check(
@@ -144,7 +204,7 @@ def check(
     ArgumentError
         The first mismatch, in the order of a reader: kind, dtype, device, shape, layout, overlap.
     """
-    call = _begin(op, f"{op.name}_{half}", graph, sizes or {})
+    call = _begin(op, half, graph, given, sizes or {}, stream_id)
     where = call.where
     outputs: list[ArrayView] = []
     inputs: list[ArrayView] = []
@@ -156,66 +216,92 @@ def check(
             call.arrays[arg.name] = None
             continue
         a = call.arrays[arg.name] = view(where, arg.name, array, stream_id)
-        _check_dtype(call, op.checked[half], arg, a)
-        call.device = call.device or a.device
-        if a.device != call.device:
-            there = "graph is" if op.graphs else "other arrays are"
-            raise wrong_value(
-                where, arg.name, f"device {a.device}", f"{call.device}, where the {there}"
-            )
-        _check_shape(call, op, arg, a)
-        if not a.rows_contiguous:
-            raise wrong_value(
-                where,
-                arg.name,
-                f"strides {a.strides}",
-                "a last axis that is contiguous (stride 1); rows may be apart",
-            )
+        # Everything at once: this loop is most of what a call costs beyond its work.
+        dtype, device, rows_contiguous = a.facts
+        if call.dtypes.get(arg.dtype) != dtype:
+            _bind_dtype(call, op.checked[half], arg, dtype)
+        if device != call.device and not (arg.mapped and _addressable(a)):
+            leader = "the graph" if op.graphs else f"`{op.leader[half]}`"
+            expected = f"{call.device}, where {leader} is"
+            raise wrong_value(where, arg.name, f"device {device}", expected)
+        axes = _axes(call, op, arg, a.ndim)
+        if not a.fits(axes, call.sizes):
+            want = ", ".join(f"{x}={call.sizes[x]}" if x in call.sizes else x for x in axes)
+            raise wrong_value(where, arg.name, f"shape {a.shape}", f"({want})")
+        if not rows_contiguous:
+            expected = "a last axis that is contiguous (stride 1); rows may be apart"
+            raise wrong_value(where, arg.name, f"strides {a.strides}", expected)
         (outputs if arg.written else inputs).append(a)
-        if arg.written and (a.readonly or a.self_overlapping):
+        if arg.written and not a.writable:
             has = "read-only memory" if a.readonly else f"overlapping rows, strides {a.strides}"
             raise wrong_value(where, arg.name, has, "an array that can be written")
-    for i, out in enumerate(outputs):
-        for other in (*outputs[:i], *inputs):
-            if overlap(out, other):
-                names = [n for n, a in call.arrays.items() if a is out or a is other]
-                raise wrong_value(
-                    where, names[-1], f"memory shared with `{names[0]}`", "memory of its own"
-                )
+    if shared := first_overlap(outputs, inputs):
+        names = [n for n, a in call.arrays.items() if a is shared[0] or a is shared[1]]
+        raise wrong_value(where, names[-1], f"memory shared with `{names[0]}`", "memory of its own")
     return call
 
 
-def _begin(op: Operator, where: str, graph: Any, sizes: Mapping[str, int]) -> Call:
-    if not op.graphs:
-        return Call(where, {}, dict(sizes), {}, "")
-    if not isinstance(graph, Graph) or graph.kind not in op.graphs:
-        kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
-        raise wrong_type(where, "graph", f"type {type(graph).__name__}", kinds)
-    return Call(where, {}, {**graph.sizes, **sizes}, {"Idx": graph.index_dtype}, graph.device)
+def _begin(
+    op: Operator,
+    half: Literal["fwd", "bwd"],
+    graph: Any,
+    given: Mapping[str, Any],
+    sizes: Mapping[str, int],
+    stream_id: int,
+) -> Call:
+    where = op.function(half)
+    if op.graphs:
+        if not isinstance(graph, Graph) or graph.kind not in op.graphs:
+            kinds = " or ".join(f"{k}_int32/int64" for k in op.graphs)
+            raise wrong_type(where, "graph", f"type {type(graph).__name__}", kinds)
+        return Call(where, {}, {**graph.sizes, **sizes}, {"Idx": graph.index_dtype}, graph.device)
+    leader = op.leader[half]
+    if given[leader] is None:
+        raise wrong_type(where, leader, "type NoneType", "an array")
+    device = view(where, leader, given[leader], stream_id).device
+    return Call(where, {}, dict(sizes), {}, device)
 
 
-def _check_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, a: ArrayView) -> None:
-    dtype, known = a.dtype, call.dtypes.get(arg.dtype)
-    if known == dtype:
-        return
+def _addressable(a: ArrayView) -> bool:
+    """Whether host memory is pinned and mapped, so that kernels can work on it."""
+    from edgegrad.backends import cuda
+
+    return a.device == "cpu" and cuda.addressable(a.ptr)
+
+
+def _bind_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, dtype: str) -> None:
+    known = call.dtypes.get(arg.dtype)
     if known is not None:
         first = _first(call, args, arg.dtype)
         of = "the index dtype of the graph" if first == arg.name else f"the dtype of `{first}`"
         raise wrong_type(call.where, arg.name, f"dtype {dtype}", f"{known}, {of}")
-    beside = ""
-    if arg.dtype == "T":
-        allowed: tuple[str, ...] = FLOATS
-    elif arg.dtype == "Idx":
-        allowed = ("int32", "int64")
-    elif arg.dtype.isalpha():
-        t = call.dtypes["T"]
-        allowed = (t, "float32") if t in HALVES else (t,)
-        beside = f", since `{_first(call, args, 'T')}` has {t}"
-    else:
-        allowed = (arg.dtype,)
+    t = call.dtypes.get("T", "")
+    allowed, shared = allowed_dtypes(arg, t)
     if dtype not in allowed:
+        beside = ""
+        if arg.dtype != "T" and set(allowed) != set(arg.dtype.split("|")):
+            beside = f", since `{_first(call, args, 'T')}` has {t}" if t else ""
         raise wrong_type(call.where, arg.name, f"dtype {dtype}", " or ".join(allowed) + beside)
-    call.dtypes[arg.dtype] = dtype
+    if shared:
+        call.dtypes[arg.dtype] = dtype
+
+
+def allowed_dtypes(arg: Arg, t: str) -> tuple[tuple[str, ...], bool]:
+    """Return the dtypes an array may have where T is `t`.
+
+    Also returns whether the first array that has one decides for the others of that name.
+    """
+    if arg.dtype == "T":
+        return FLOATS, True
+    if arg.dtype == "Idx":
+        return ("int32", "int64"), True
+    if arg.dtype != "A" and arg.dtype.isupper():
+        if arg.narrower and t == "float32":
+            return (t, *HALVES), True
+        return ((t, "float32") if t in HALVES else (t,)), True
+    accumulator = "float64" if t == "float64" else "float32"
+    names = (accumulator if name == "A" else name for name in arg.dtype.split("|"))
+    return tuple(dict.fromkeys(names)), False
 
 
 def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
@@ -224,36 +310,23 @@ def _first(call: Call, args: tuple[Arg, ...], variable: str) -> str:
     return next(name for name in seen if call.arrays.get(name) is not None)
 
 
-def _check_shape(call: Call, op: Operator, arg: Arg, a: ArrayView) -> None:
-    sizes, axes, shape = call.sizes, arg.axes, a.shape
-    if axes[0] == BATCH:
-        axes = _drop_missing(BATCH, 0, axes, shape, sizes)
-    if axes[-1] == HEADS:
-        axes = _drop_missing(HEADS, -1, axes, shape, sizes)
-    if len(shape) == len(axes):
-        for axis, n in zip(axes, shape, strict=True):
-            if axis not in sizes:
-                sizes[axis] = _derived(op, axis, sizes, n) if axis in op.derived else n
-            if sizes[axis] != n:
-                break
-        else:
-            return
-    want = ", ".join(f"{x}={sizes[x]}" if x in sizes else x for x in axes)
-    raise wrong_value(call.where, arg.name, f"shape {shape}", f"({want})")
-
-
-def _drop_missing(
-    axis: str, end: int, axes: tuple[str, ...], shape: tuple[int, ...], sizes: dict[str, int]
-) -> tuple[str, ...]:
-    """Return the axes without an optional one if the call has none; its first array decides."""
-    if axis not in sizes:
-        sizes[axis] = shape[end] if len(shape) == len(axes) else ABSENT
-    return tuple(x for x in axes if x != axis) if sizes[axis] == ABSENT else axes
-
-
-def _derived(op: Operator, axis: str, sizes: Mapping[str, int], n: int) -> int:
-    """Return the size of an axis that is `n` here, if what it depends on is not given."""
-    try:
-        return op.derived[axis](sizes)
-    except KeyError:
-        return n
+def _axes(call: Call, op: Operator, arg: Arg, ndim: int) -> tuple[str, ...]:
+    """Return the axes an array must have in this call; those that follow from others get a size."""
+    sizes, axes = call.sizes, arg.axes
+    if op.derived:
+        for axis in axes:
+            if axis in op.derived and axis not in sizes:
+                try:
+                    sizes[axis] = op.derived[axis](sizes)
+                except KeyError:  # what it follows from is not given: the array decides
+                    continue
+    for axis in arg.brackets:
+        # The first such array of a call decides for all; `fits` then binds the size.
+        if axis not in sizes and ndim != len(axes):
+            sizes[axis] = ABSENT
+        if sizes.get(axis) == ABSENT:
+            axes = tuple(x for x in axes if x != axis)
+    if arg.column and ndim == len(axes) - 1:
+        sizes.setdefault(axes[-1], 1)
+        axes = axes[:-1] if sizes[axes[-1]] == 1 else axes
+    return axes

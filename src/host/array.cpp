@@ -155,13 +155,22 @@ bool fill_from_bfloat16(ArrayView& a, nb::handle object) {
   return true;
 }
 
-// The C function table of an array type, or null; looked up once for every type.
+// The C function table of an array type, or null; looked up once for every type. The types are held
+// weakly: one of the user's own must not keep its module alive.
 const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
-  static auto* cache = new std::unordered_map<PyTypeObject*, const DLPackExchangeAPI*>();
-  const auto known = cache->find(type);
-  if (known != cache->end()) return known->second;
+  struct Known {
+    PyObject* weak;
+    const DLPackExchangeAPI* api;
+  };
+  static auto* cache = new std::unordered_map<PyTypeObject*, Known>();
+  const nb::handle t(reinterpret_cast<PyObject*>(type));
+  if (const auto known = cache->find(type); known != cache->end()) {
+    const nb::object alive = nb::steal(PyObject_CallNoArgs(known->second.weak));
+    if (alive.is(t)) return known->second.api;
+    Py_DECREF(known->second.weak);  // its address has gone to another type
+    cache->erase(known);
+  }
   const DLPackExchangeAPI* api = nullptr;
-  nb::handle t(reinterpret_cast<PyObject*>(type));
   if (nb::object capsule = nb::getattr(t, "__dlpack_c_exchange_api__", nb::none());
       PyCapsule_IsValid(capsule.ptr(), "dlpack_exchange_api")) {
     api = static_cast<const DLPackExchangeAPI*>(
@@ -169,9 +178,19 @@ const DLPackExchangeAPI* exchange_api(PyTypeObject* type) {
     while (api != nullptr && api->version.major != 1) api = api->prev_api;
     if (api != nullptr && api->dltensor_from_py_object_no_sync == nullptr) api = nullptr;
   }
-  Py_INCREF(t.ptr());  // the key must never be reused for another type
-  cache->emplace(type, api);
+  if (PyObject* weak = PyWeakref_NewRef(t.ptr(), nullptr); weak != nullptr) {
+    cache->emplace(type, Known{weak, api});
+  } else {
+    PyErr_Clear();
+  }
   return api;
+}
+
+// Torch keeps the sign of such views as z.conj().imag in a flag that no protocol carries.
+void reject_lazy_sign(nb::handle object) {
+  const nb::object is_neg = nb::getattr(object, "is_neg", nb::none());
+  if (!is_neg.is_none() && nb::cast<bool>(is_neg()))
+    throw nb::value_error("a sign that is not applied yet, expected a tensor after resolve_neg()");
 }
 
 bool fill_from_exchange_api(ArrayView& a, nb::handle object) {
@@ -184,6 +203,7 @@ bool fill_from_exchange_api(ArrayView& a, nb::handle object) {
   }
   // Device memory goes through __dlpack__, which orders the producer's stream before ours.
   if (t.device.device_type != kCpu) return false;
+  reject_lazy_sign(object);
   fill(a, t);
   a.owner.object = nb::borrow(object);
   return true;
@@ -254,8 +274,10 @@ bool fill_from_dlpack(ArrayView& a, nb::handle object, std::uintptr_t stream) {
   if (!nb::hasattr(object, "__dlpack__")) return false;
   nb::object source = nb::borrow(object);
   const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
-  if (nb::isinstance<nb::bool_>(requires_grad) && nb::cast<bool>(requires_grad))
-    source = object.attr("detach")();
+  if (nb::isinstance<nb::bool_>(requires_grad)) {
+    reject_lazy_sign(object);
+    if (nb::cast<bool>(requires_grad)) source = object.attr("detach")();
+  }
   const nb::object capsule = call_dlpack(source, stream);
   if (auto* v = consume<DLManagedTensorVersioned>(capsule, "dltensor_versioned",
                                                   "used_dltensor_versioned")) {
@@ -277,7 +299,7 @@ bool fill_from_dlpack(ArrayView& a, nb::handle object, std::uintptr_t stream) {
 
 bool is_ndarray(nb::handle object) {
   static PyObject* type = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  return reinterpret_cast<PyObject*>(Py_TYPE(object.ptr())) == type;
+  return PyType_IsSubtype(Py_TYPE(object.ptr()), reinterpret_cast<PyTypeObject*>(type)) != 0;
 }
 
 }  // namespace
@@ -350,9 +372,14 @@ bool overlap(const ArrayView& a, const ArrayView& b) {
   if (a1 <= b0 || b1 <= a0) return false;
   // Column blocks of one buffer interleave without touching: compare them within the row pitch.
   if (a.ndim == 2 && b.ndim == 2 && a.rows_contiguous() && b.rows_contiguous()) {
-    const std::int64_t pitch = a.strides[0] * item_size(a.dtype);
+    // A single row has no pitch of its own: any stride may stand there.
+    const ArrayView& pitched = a.shape[0] > 1 ? a : b;
+    const ArrayView& other = a.shape[0] > 1 ? b : a;
+    const std::int64_t pitch = std::abs(pitched.strides[0]) * item_size(pitched.dtype);
+    const bool alike =
+        other.shape[0] == 1 || pitch == std::abs(other.strides[0]) * item_size(other.dtype);
     const std::int64_t wa = a.shape[1] * item_size(a.dtype), wb = b.shape[1] * item_size(b.dtype);
-    if (pitch > 0 && pitch == b.strides[0] * item_size(b.dtype) && wa + wb <= pitch) {
+    if (alike && wa + wb <= pitch) {
       const std::int64_t gap = ((b0 - a0) % pitch + pitch) % pitch;
       return gap < wa || pitch - gap < wb;
     }
@@ -360,16 +387,17 @@ bool overlap(const ArrayView& a, const ArrayView& b) {
   return true;
 }
 
-// NumPy and torch, the common cases, come first and cost a fraction of a microsecond.
+// NumPy and torch, the common cases, come first and cost a fraction of a microsecond. Buffers come
+// before the CUDA interface, since JAX arrays on the host are slow to say that they have none.
 nb::object view(nb::handle object, std::uintptr_t stream) {
   if (nb::isinstance<ArrayView>(object)) return nb::borrow(object);
   ArrayView a;
   const bool found =
       is_ndarray(object)
           ? fill_from_buffer(a, object) || fill_from_bfloat16(a, object)
-          : fill_from_exchange_api(a, object) || fill_from_cuda_interface(a, object, stream) ||
+          : fill_from_exchange_api(a, object) ||
                 (PyObject_CheckBuffer(object.ptr()) && fill_from_buffer(a, object)) ||
-                fill_from_dlpack(a, object, stream);
+                fill_from_cuda_interface(a, object, stream) || fill_from_dlpack(a, object, stream);
   if (!found) reject_type(object);
   check_alignment(a);
   return nb::cast(std::move(a));
@@ -466,8 +494,38 @@ nb::object exporter(nb::handle self) {
   std::size_t shape[kMaxDims];
   std::copy(a.shape, a.shape + a.ndim, shape);
   const nb::dlpack::dtype dtype{t.code, t.bits, t.lanes};
+  if (a.readonly)
+    return nb::cast(nb::ndarray<nb::array_api, nb::ro>(a.data, a.ndim, shape, self, a.strides,
+                                                       dtype, a.device_type, a.device_id));
   return nb::cast(nb::ndarray<nb::array_api>(a.data, a.ndim, shape, self, a.strides, dtype,
                                              a.device_type, a.device_id));
+}
+
+bool fits(const ArrayView& a, const nb::tuple& axes, const nb::dict& sizes) {
+  if (static_cast<int>(axes.size()) != a.ndim) return false;
+  for (int i = 0; i < a.ndim; ++i) {
+    PyObject* axis = PyTuple_GetItem(axes.ptr(), i);
+    if (PyObject* size = PyDict_GetItemWithError(sizes.ptr(), axis); size != nullptr) {
+      if (PyLong_AsLongLong(size) != a.shape[i]) return false;
+    } else {
+      const nb::object n = nb::steal(PyLong_FromLongLong(a.shape[i]));
+      PyDict_SetItem(sizes.ptr(), axis, n.ptr());
+    }
+  }
+  return true;
+}
+
+nb::object first_overlap(const nb::list& outputs, const nb::list& inputs) {
+  const auto at = [](const nb::list& from, std::size_t i) -> const ArrayView& {
+    return nb::cast<const ArrayView&>(from[i]);
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j)
+      if (overlap(at(outputs, i), at(outputs, j))) return nb::make_tuple(outputs[i], outputs[j]);
+    for (std::size_t j = 0; j < inputs.size(); ++j)
+      if (overlap(at(outputs, i), at(inputs, j))) return nb::make_tuple(outputs[i], inputs[j]);
+  }
+  return nb::none();
 }
 
 }  // namespace
@@ -484,11 +542,19 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("size", &ArrayView::size)
       .def_prop_ro("itemsize", [](const ArrayView& a) { return item_size(a.dtype); })
       .def_prop_ro("nbytes", [](const ArrayView& a) { return a.size() * item_size(a.dtype); })
-      .def_prop_ro("dtype", &dtype_object)
-      .def_prop_ro("device", &device_object)
+      .def_prop_ro("dtype", &dtype_object, nb::sig("def dtype(self, /) -> str"))
+      .def_prop_ro("device", &device_object, nb::sig("def device(self, /) -> str"))
       .def_ro("readonly", &ArrayView::readonly)
+      .def_prop_ro("facts",
+                   [](const ArrayView& a) {
+                     return nb::make_tuple(dtype_object(a), device_object(a), a.rows_contiguous());
+                   })
+      .def("fits", &fits, nb::arg("axes"), nb::arg("sizes"),
+           "Whether every axis has the size known by its name; a size not known yet is added.")
       .def_prop_ro("rows_contiguous", &ArrayView::rows_contiguous)
       .def_prop_ro("self_overlapping", &ArrayView::self_overlapping)
+      .def_prop_ro("writable",
+                   [](const ArrayView& a) { return !a.readonly && !a.self_overlapping(); })
       .def_prop_ro("__array_interface__",
                    [](nb::handle self) {
                      const ArrayView& a = nb::cast<const ArrayView&>(self);
@@ -519,9 +585,14 @@ void bind_array(nb::module_& m) {
           s += std::to_string(a.shape[i]) + (i + 1 < a.ndim ? ", " : "");
         return s + ") on " + device_name(a) + ")";
       });
-  m.def("view", &view, nb::arg("object"), nb::arg("stream") = 0,
+  m.def("view", &view, nb::arg("object").none(), nb::arg("stream") = 0,
+        nb::sig("def view(object: object, stream: int = 0) -> ArrayView"),
         "View an array of any kind without copying it.");
   m.def("overlap", &overlap, nb::arg("a"), nb::arg("b"));
+  m.def("first_overlap", &first_overlap, nb::arg("outputs"), nb::arg("inputs"),
+        nb::sig(
+            "def first_overlap(outputs: list, inputs: list) -> tuple[ArrayView, ArrayView] | None"),
+        "The first output that shares memory with an earlier output or an input, and that one.");
 }
 
 }  // namespace edgegrad

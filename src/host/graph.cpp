@@ -218,12 +218,23 @@ void bind_graph(nb::module_& m) {
           nb::arg("dst_node_types").none(), nb::arg("n_src_nodes"), nb::arg("n_dst_nodes"),
           nb::arg("n_indices"), nb::arg("n_edge_types"), nb::arg("n_node_types"))
       .def_ro("offsets", &Graph::offsets,
+              nb::for_getter(nb::sig("def offsets(self, /) -> ArrayView")),
               "(n_dst_nodes + 1,), where each destination's edges begin.")
-      .def_ro("indices", &Graph::indices, "(n_indices,), the source of each edge.")
-      .def_ro("map_csc_to_coo", &Graph::map_csc_to_coo, "(n_indices,), edge ids, or None.")
-      .def_ro("edge_types", &Graph::edge_types, "(n_indices,), int32, CSC order, or None.")
-      .def_ro("src_node_types", &Graph::src_node_types, "(n_src_nodes,) or None; kept, not used.")
-      .def_ro("dst_node_types", &Graph::dst_node_types, "(n_dst_nodes,) or None; kept, not used.")
+      .def_ro("indices", &Graph::indices,
+              nb::for_getter(nb::sig("def indices(self, /) -> ArrayView")),
+              "(n_indices,), the source of each edge.")
+      .def_ro("map_csc_to_coo", &Graph::map_csc_to_coo,
+              nb::for_getter(nb::sig("def map_csc_to_coo(self, /) -> typing.Any")),
+              "(n_indices,), edge ids, or None.")
+      .def_ro("edge_types", &Graph::edge_types,
+              nb::for_getter(nb::sig("def edge_types(self, /) -> typing.Any")),
+              "(n_indices,), int32, CSC order, or None.")
+      .def_ro("src_node_types", &Graph::src_node_types,
+              nb::for_getter(nb::sig("def src_node_types(self, /) -> typing.Any")),
+              "(n_src_nodes,) or None; kept, not used.")
+      .def_ro("dst_node_types", &Graph::dst_node_types,
+              nb::for_getter(nb::sig("def dst_node_types(self, /) -> typing.Any")),
+              "(n_dst_nodes,) or None; kept, not used.")
       .def_ro("n_src_nodes", &Graph::n_src_nodes, "Number of source rows.")
       .def_ro("n_dst_nodes", &Graph::n_dst_nodes, "Number of destination rows.")
       .def_ro("n_indices", &Graph::n_indices, "Number of edges.")

@@ -10,6 +10,7 @@ namespace edgegrad {
 
 // One line per operator family.
 void bind_agg_hg_basis(nb::module_& m);
+void bind_history(nb::module_& m);
 void bind_gather_reduce(nb::module_& m);
 void bind_per_edge(nb::module_& m);
 
@@ -17,9 +18,12 @@ void bind_per_edge(nb::module_& m);
 
 NB_MODULE(_host, m) {
   using namespace edgegrad;
+  // Objects that daemon threads or others' caches hold at exit are no mistake of anybody's.
+  nb::set_leak_warnings(false);
   bind_array(m);
   bind_graph(m);
   bind_agg_hg_basis(m);
+  bind_history(m);
   bind_gather_reduce(m);
   bind_per_edge(m);
   m.def("num_threads", &num_threads);

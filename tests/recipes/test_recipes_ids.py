@@ -184,7 +184,9 @@ def test_r18_no_key_of_source_and_destination_overflows(device: Any) -> None:
     assert offsets.tolist() == [0, 1, 1, 1, 3]
     assert indices.tolist() == [n_src - 1, 5, 0]
     assert edge_ids(device, struct).tolist() == [1, 0, 2]
-    with pytest.raises(ValueError, match=f"`n_src_nodes` has the value {n_src}, expected <= "):
+    with pytest.raises(
+        ValueError, match=f"`n_src_nodes` has the value {n_src}, expected a number "
+    ):
         struct.build_reverse()
 
 
@@ -210,10 +212,10 @@ MAKERS = pytest.mark.parametrize(
     [
         (np.zeros(0, int), "`offsets` has length 0, expected"),
         (np.array([1, 2, 3, 3, 6]), r"`offsets\[0\]` has the value 1, expected 0 at the start"),
-        (np.array([0, 3, 2, 3, 6]), r"`offsets\[\d\]` has the value 2, expected offsets that do"),
+        (np.array([0, 3, 2, 3, 6]), r"`offsets\[2\]` has the value 2, expected offsets that do"),
         (np.array([0, 2, 3, 3, 5]), r"`offsets\[4\]` has the value 5, expected n_indices=6"),
         (np.array([0, 2, 3, 3, 7]), r"`offsets\[4\]` has the value 7, expected n_indices=6"),
-        (np.array([0, 2, 9, 3, 6]), r"`offsets\[\d\]` has the value \d, expected offsets that do"),
+        (np.array([0, 2, 9, 3, 6]), r"`offsets\[3\]` has the value 3, expected offsets that do"),
         (np.array([[0, 2, 3, 3, 6]]), r"`offsets` has shape \(1, 5\), expected one axis"),
         (np.array(0), r"`offsets` has shape \(\), expected one axis"),
     ],

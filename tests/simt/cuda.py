@@ -7,6 +7,7 @@ import sys
 from types import ModuleType, SimpleNamespace, TracebackType
 from typing import Any, ClassVar
 
+from . import memory
 from .errors import CompileError
 
 _current: list[Stream] = []
@@ -36,6 +37,10 @@ class Stream:
     def synchronize(self) -> None:
         """Nothing is pending."""
 
+    def wait_event(self, event: Event) -> None:
+        """Nothing is pending; `waits` remembers who was told to wait for whom."""
+        waits.append((self.ptr, event.stream.ptr))
+
 
 class ExternalStream(Stream):
     """A stream made by somebody else."""
@@ -45,6 +50,23 @@ class ExternalStream(Stream):
 
 
 Stream.null = Stream(null=True)
+
+
+class Event:
+    """A point in a stream."""
+
+    def __init__(
+        self, block: bool = False, disable_timing: bool = False, interprocess: bool = False
+    ) -> None:
+        self.stream = Stream.null
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Note whose work is waited for."""
+        self.stream = stream or get_current_stream()
+
+
+# Handles (of the stream that waits, of the stream waited for), since the list was last cleared.
+waits: list[tuple[int, int]] = []
 
 
 def get_current_stream() -> Stream:
@@ -89,17 +111,24 @@ class runtime:
         """An error of the CUDA runtime."""
 
     @staticmethod
-    def getDeviceCount() -> int:  # noqa: N802
+    def getDeviceCount() -> int:
         """The number of devices."""
         return 1
 
     @staticmethod
-    def getDevice() -> int:  # noqa: N802
+    def getDevice() -> int:
         """The current device."""
         return 0
 
     @staticmethod
-    def runtimeGetVersion() -> int:  # noqa: N802
+    def pointerGetAttributes(pointer: int) -> SimpleNamespace:
+        """Where an address is."""
+        if memory.find(pointer) is None:
+            raise runtime.CUDARuntimeError("cudaErrorInvalidValue: no device memory")
+        return SimpleNamespace(device=0, devicePointer=pointer)
+
+    @staticmethod
+    def runtimeGetVersion() -> int:
         """The version of CUDA whose behaviour is simulated."""
         return 12090
 

@@ -84,6 +84,6 @@ class Kernel:
         )
 
 
-def RawKernel(code: str, name: str, options: Sequence[str] = ()) -> Kernel:  # noqa: N802
+def RawKernel(code: str, name: str, options: Sequence[str] = ()) -> Kernel:
     """The kernel `name` of a source, compiled on its own."""
     return RawModule(code=code, options=options, name_expressions=[name]).get_function(name)

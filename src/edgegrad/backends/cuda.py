@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from edgegrad.errors import BackendError, wrong_value
+import numpy as np
+
+from edgegrad.errors import BackendError
 from edgegrad.interop import ArrayView
 
 # The live folder in an editable install, the wheel's copy otherwise.
@@ -157,8 +159,8 @@ def device_of(array: Any, pointer: int, pending: int | None, stream_id: int) -> 
     """
     cp = cupy()
     if pending == 0:
-        raise wrong_value(
-            "view", "stream", "the value 0 in a CUDA array interface", "None, 1, 2 or a handle"
+        raise ValueError(
+            "stream 0 in its CUDA array interface, expected None, 1, 2 or a stream handle"
         )
     index = getattr(getattr(array, "device", None), "id", None)
     if index is None:
@@ -172,6 +174,16 @@ def device_of(array: Any, pointer: int, pending: int | None, stream_id: int) -> 
             event.record(cp.cuda.ExternalStream(pending))
             cp.cuda.ExternalStream(stream_id).wait_event(event)
     return int(index)
+
+
+def addressable(pointer: int) -> bool:
+    """Whether kernels can work on host memory at this address: pinned, and mapped for GPUs."""
+    runtime = cupy().cuda.runtime
+    try:
+        # Memory that was never registered has no device address.
+        return runtime.pointerGetAttributes(pointer).devicePointer != 0
+    except runtime.CUDARuntimeError:
+        return False
 
 
 # ---- what plans are made of
@@ -230,3 +242,63 @@ def lanes(dim: int, vec: int) -> int:
 def blocks(n_items: int, per_block: int) -> int:
     """Return the blocks for a number of items; 0 for none."""
     return min(MAX_GRID, -(-n_items // per_block))
+
+
+# ---- memory that several streams work on
+
+
+def zeros(shape: tuple[int, ...], dtype: np.dtype, device: str, stream_id: int = 0) -> Any:
+    """Make an array in GPU memory."""
+    with on(device, stream_id) as cp:
+        return cp.zeros(shape, dtype=dtype)
+
+
+def pinned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Make an array of zeros in host memory that kernels can address."""
+    n = int(np.prod(shape))
+    memory = cupy().cuda.alloc_pinned_memory(max(1, n * dtype.itemsize))
+    a = np.frombuffer(memory, dtype, n).reshape(shape)
+    a[...] = 0
+    return a
+
+
+class StreamOrder:
+    """Orders work on shared memory by events: readers after the last writer, writers after all.
+
+    Nothing waits on the host, and work on one stream needs no event.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+        self._written: dict[int, Any] = {}  # event of the last write, by its stream
+        self._read: dict[int, Any] = {}  # events of reads since then, by their streams
+
+    @contextlib.contextmanager
+    def reading(self, stream_id: int) -> Iterator[None]:
+        """Enqueue reads inside."""
+        self._wait(self._written, stream_id)
+        try:
+            yield
+        finally:
+            self._read[stream_id] = self._event(stream_id)
+
+    @contextlib.contextmanager
+    def writing(self, stream_id: int) -> Iterator[None]:
+        """Enqueue writes inside."""
+        self._wait({**self._written, **self._read}, stream_id)
+        try:
+            yield
+        finally:
+            self._written, self._read = {stream_id: self._event(stream_id)}, {}
+
+    def _wait(self, events: dict[int, Any], stream_id: int) -> None:
+        with on(self._device, stream_id) as cp:
+            for other, event in events.items():
+                if other != stream_id:
+                    cp.cuda.ExternalStream(stream_id).wait_event(event)
+
+    def _event(self, stream_id: int) -> Any:
+        with on(self._device, stream_id) as cp:
+            event = cp.cuda.Event(disable_timing=True)
+            event.record(cp.cuda.ExternalStream(stream_id))
+            return event

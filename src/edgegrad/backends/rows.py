@@ -16,7 +16,7 @@ from edgegrad.interop import ArrayView
 from edgegrad.operator import FLOATS
 
 # Rows with more edges are cut, so that one team of threads never holds up the others.
-PIECE_EDGES = 512
+PIECE_EDGES = 128
 
 _SOURCE = "rows.cu"
 KERNELS = tuple(

@@ -1,8 +1,8 @@
 """What operators derive from a graph: built once, natively on the host, by CuPy on a GPU.
 
 Every sort is stable, so additions that follow these arrays have one order everywhere. Building on
-a GPU may read a number back; it happens in the first call that needs it (or in `build_reverse`),
-never again.
+a GPU synchronises its stream, once, since calls on other streams will read the result; it happens
+in the first call that needs it (or in `build_reverse`), never again.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 
 from edgegrad import _host
-from edgegrad.errors import wrong_value
+from edgegrad.graph.make import MOST_ROWS, count
 from edgegrad.graph.types import Graph
 from edgegrad.interop import ArrayView
-
-# A reverse graph has an entry per source: more of them than this is a mistake, not a graph.
-_MOST_SOURCES = 2**40
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,7 @@ def max_degree(offsets: ArrayView) -> int:
 
 def reverse(graph: Graph, stream_id: int = 0) -> Reverse:
     """Return the reverse graph, building it on first need."""
-    if graph.n_src_nodes > _MOST_SOURCES:
-        raise wrong_value(
-            "build_reverse", "n_src_nodes", f"the value {graph.n_src_nodes}", f"<= {_MOST_SOURCES}"
-        )
+    count("build_reverse", "n_src_nodes", graph.n_src_nodes, MOST_ROWS)
     build = _host_reverse if graph.on_host else _cuda_reverse
     return graph.cached("reverse", lambda: build(graph, stream_id))
 
@@ -114,7 +108,7 @@ def _cuda_reverse(graph: Graph, stream_id: int) -> Reverse:
         keys = cp.arange(graph.n_src_nodes + 1, dtype=sources.dtype)
         offsets = cp.searchsorted(sources[position], keys).astype(sources.dtype)
         dst = _cuda_rows(cp, graph)[position]
-        return Reverse(*(_host.view(a, stream_id) for a in (offsets, dst, position)))
+        return Reverse(*_settled(cp, stream_id, offsets, dst, position))
 
 
 def _cuda_rows(cp: Any, graph: Graph) -> Any:
@@ -151,7 +145,7 @@ def _cuda_type_groups(graph: Graph, stream_id: int) -> TypeGroups:
         type_degree = cp.empty(graph.n_indices, dtype=ids)
         type_degree[order] = cp.diff(offsets)[cp.cumsum(begins) - 1].astype(ids)
         arrays = (offsets.astype(ids), location[starts], order.astype(ids), type_degree)
-        return TypeGroups(*(_host.view(a, stream_id) for a in arrays))
+        return TypeGroups(*_settled(cp, stream_id, *arrays))
 
 
 def plan_pieces(offsets: ArrayView, limit: int, stream_id: int = 0) -> Pieces:
@@ -185,4 +179,10 @@ def _to(a: ArrayView, device: str, stream_id: int) -> ArrayView:
     from edgegrad.backends import cuda
 
     with cuda.on(device, stream_id) as cp:
-        return _host.view(cp.asarray(np.asarray(a)), stream_id)
+        return _settled(cp, stream_id, cp.asarray(np.asarray(a)))[0]
+
+
+def _settled(cp: Any, stream_id: int, *arrays: Any) -> list[ArrayView]:
+    """View arrays that are finished, whichever stream reads them next."""
+    cp.cuda.get_current_stream().synchronize()
+    return [_host.view(a, stream_id) for a in arrays]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from edgegrad import _host
 from edgegrad.errors import wrong_index, wrong_option, wrong_type, wrong_value
 from edgegrad.graph.make import (
+    INT32_MAX,
+    MOST_ROWS,
     count,
     element,
     id_array,
@@ -64,40 +67,44 @@ def from_coo(
     """
     where = "from_coo"
     n_src = count(where, "n_src_nodes", n_src_nodes)
-    n_dst = n_src if n_dst_nodes is None else count(where, "n_dst_nodes", n_dst_nodes)
+    n_dst = count(where, "n_dst_nodes", n_src if n_dst_nodes is None else n_dst_nodes, MOST_ROWS)
     sources = id_array(where, "src", src)
     targets = id_array(where, "dst", dst, size=len(sources))
     if targets.device != sources.device:
         raise wrong_value(where, "dst", f"device {targets.device}", f"{sources.device}, as `src`")
-    types = None
+    types, n_types = None, 0
     if edge_types is not None:
         if n_edge_types is None:
             raise wrong_type(where, "n_edge_types", "type NoneType", "the number of edge types")
         types = type_array(where, "edge_types", edge_types, sources, len(sources))
+        n_types = count(where, "n_edge_types", n_edge_types, INT32_MAX)
+    elif n_edge_types is not None:
+        expected = "an array, since `n_edge_types` is given"
+        raise wrong_type(where, "edge_types", "type NoneType", expected)
     if validate:
-        _check_ends(where, "src", sources, n_src)
-        _check_ends(where, "dst", targets, n_dst)
-    wide = "int64" in (sources.dtype, targets.dtype) or len(sources) > 2**31 - 1
+        _check_range(where, "src", sources, n_src, "an id")
+        _check_range(where, "dst", targets, n_dst, "an id")
+        if types is not None:
+            _check_range(where, "edge_types", types, n_types, "a type")
+    wide = "int64" in (sources.dtype, targets.dtype) or len(sources) > INT32_MAX
     width = "int64" if wide else "int32"
     sort = _host_sort if sources.device == "cpu" else _cuda_sort
     offsets, order, taken = sort(promote(targets, width), n_dst, (promote(sources, width), types))
-    # The arrays were just made from checked ends; only the types are still to be looked at.
-    check = validate and types is not None
+    # What was made of checked arrays needs no check.
     if types is None:
         if bipartite:
-            return make_bipartite_csc(offsets, taken[0], n_src, order, validate=check)
-        return make_csc(offsets, taken[0], order, n_src_nodes=n_src, validate=check)
-    n_types = count(where, "n_edge_types", n_edge_types)
+            return make_bipartite_csc(offsets, taken[0], n_src, order, validate=False)
+        return make_csc(offsets, taken[0], order, n_src_nodes=n_src, validate=False)
     if bipartite:
         return make_bipartite_csc_hg(
-            offsets, taken[0], n_src, 0, n_types, None, None, taken[1], order, validate=check
+            offsets, taken[0], n_src, 0, n_types, None, None, taken[1], order, validate=False
         )
     return make_csc_hg(
-        offsets, taken[0], 0, n_types, None, taken[1], order, n_src_nodes=n_src, validate=check
+        offsets, taken[0], 0, n_types, None, taken[1], order, n_src_nodes=n_src, validate=False
     )
 
 
-def _check_ends(where: str, name: str, ids: ArrayView, limit: int) -> None:
+def _check_range(where: str, name: str, ids: ArrayView, limit: int, what: str) -> None:
     if ids.device == "cpu":
         position, value = _host.out_of_range(ids, limit)
     else:
@@ -109,7 +116,7 @@ def _check_ends(where: str, name: str, ids: ArrayView, limit: int) -> None:
             position = int(cp.argmax(bad)) if len(ids) and bool(bad.any()) else -1
             value = element(ids, position) if position >= 0 else 0
     if position >= 0:
-        expected = f"an id in [0, {limit})"
+        expected = f"{what} in [0, {limit})"
         raise wrong_index(where, f"{name}[{position}]", f"the value {value}", expected)
 
 
@@ -182,7 +189,8 @@ def to_scipy(graph: Graph, values: Any = None) -> Any:
     """Return the graph as a `scipy.sparse.csr_array`, destinations x sources.
 
     `values` is an array (n_indices,) in CSC order, ones when None. Parallel edges stay separate
-    entries of the result. A graph on a GPU is copied to the host.
+    entries of the result. The ids are copied: methods of SciPy as harmless as `max` and
+    `count_nonzero` add up parallel edges in place first, which must not reach the graph.
     """
     import scipy.sparse
 
@@ -191,7 +199,7 @@ def to_scipy(graph: Graph, values: Any = None) -> Any:
     data = np.ones(graph.n_indices) if values is None else np.asarray(values)
     if data.shape != (graph.n_indices,):
         raise wrong_value("to_scipy", "values", f"shape {data.shape}", f"({graph.n_indices},)")
-    parts = (data, to_numpy(graph.indices), to_numpy(graph.offsets))
+    parts = (data, np.array(to_numpy(graph.indices)), np.array(to_numpy(graph.offsets)))
     return scipy.sparse.csr_array(parts, shape=(graph.n_dst_nodes, graph.n_src_nodes))
 
 
@@ -211,7 +219,7 @@ def to_device(graph: Graph, device: str) -> Graph:
         device = "cuda:0"
     if device == graph.device:
         return graph
-    if device != "cpu" and not device.startswith("cuda:"):
+    if device != "cpu" and not re.fullmatch("cuda:[0-9]+", str(device)):
         raise wrong_option("to", "device", device, "'cpu', 'cuda' or 'cuda:<n>'")
     arrays = {name: to_numpy(getattr(graph, name)) for name in ARRAYS}
     if device != "cpu":

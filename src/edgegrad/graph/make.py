@@ -11,7 +11,9 @@ from edgegrad.errors import wrong_index, wrong_type, wrong_value
 from edgegrad.graph.types import Graph, graph_type
 from edgegrad.interop import ArrayView, view
 
-_INT32_MAX = 2**31 - 1
+INT32_MAX = 2**31 - 1
+# Offsets have an entry per row: more rows than this are a mistake, not a graph.
+MOST_ROWS = 2**40
 
 
 def make_csc(
@@ -157,8 +159,10 @@ def _make(
         raise wrong_value(where, "offsets", "length 0", "n_dst_nodes + 1 entries, at least one")
     sources = id_array(where, "indices", indices, like=starts)
     n_dst, n_edges = len(starts) - 1, len(sources)
-    n_src = count(where, "n_src_nodes", n_dst if n_src_nodes is None else n_src_nodes)
-    if not kind.startswith("bipartite") and n_src < n_dst:
+    one_sided = not kind.startswith("bipartite")
+    n_src = n_dst if n_src_nodes is None and one_sided else n_src_nodes
+    n_src = count(where, "n_src_nodes", n_src)
+    if one_sided and n_src < n_dst:
         raise wrong_value(
             where,
             "n_src_nodes",
@@ -171,9 +175,9 @@ def _make(
     n_node_types, n_edge_types, edge_types = 0, 0, None
     if types is not None:
         n_node_types = count(where, "n_node_types", types[0])
-        n_edge_types = count(where, "n_edge_types", types[1], _INT32_MAX)
+        n_edge_types = count(where, "n_edge_types", types[1], INT32_MAX)
         edge_types = type_array(where, "edge_types", types[2], starts, n_edges)
-    nodes = {"src_node_types": None, "dst_node_types": None}
+    nodes: dict[str, ArrayView | None] = {"src_node_types": None, "dst_node_types": None}
     for name, array in (node_types or {}).items():
         side = "dst_node_types" if name == "dst_node_types" else "src_node_types"
         size = n_dst if side == "dst_node_types" else n_src
@@ -312,8 +316,9 @@ def _cuda_violation(graph: Graph) -> tuple[int, int]:
     from edgegrad.backends import cuda
 
     with cuda.on(graph.device) as cp:
-        found = cp.full(len(_RULES), 2**64 - 1, dtype=np.uint64)
-        seen = cp.zeros(0 if graph.map_csc_to_coo is None else graph.n_indices, dtype=np.int32)
+        nowhere, n_ids = 2**64 - 1, 0 if graph.map_csc_to_coo is None else graph.n_indices
+        found = cp.full(len(_RULES), nowhere, dtype=np.uint64)
+        seen = cp.full(n_ids, nowhere, dtype=np.uint64)
         launch = cuda.Launch(
             source="graph.cu",
             kernel=KERNELS[graph.index_dtype == "int64"][1],

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from edgegrad import _host
-from edgegrad.interop import ArrayView
 
 Built = TypeVar("Built")
 ARRAYS = (
@@ -35,13 +34,23 @@ class Graph(_host.Graph):
 
     kind: ClassVar[str]
     index_dtype: ClassVar[str]
+    sizes: Mapping[str, int]
+    device: str
+    _lock: threading.RLock
+    _cache: dict[Any, Any]
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
-        self._lock = threading.RLock()
-        self._cache: dict[Any, Any] = {}
-        self.sizes: dict[str, int] = {name: getattr(self, name) for name in COUNTS}
-        self.device: str = self.offsets.device
+        # Past __setattr__: native code trusts what a graph says of itself.
+        self.__dict__.update(
+            _lock=threading.RLock(),
+            _cache={},
+            sizes={name: getattr(self, name) for name in COUNTS},
+            device=self.offsets.device,
+        )
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"`{name}` cannot be set: a graph does not change")
 
     def cached(self, key: Any, build: Callable[[], Built]) -> Built:
         """Return what `build` made for `key`, calling it at most once."""
@@ -165,5 +174,3 @@ class bipartite_csc_hg_int64(Graph):
 
 
 _TYPES = {cls.__name__: cls for cls in Graph.__subclasses__()}
-
-__all__ = ["ArrayView", "Graph", "graph_type", *_TYPES]

@@ -10,6 +10,7 @@ from edgegrad.operators import (
     agg_weighted,
     edge_update,
     gather_reduce_plans,
+    history,
     per_edge_plans,
     pool,
     spmm,
@@ -45,6 +46,14 @@ from edgegrad.operators.edge_update import (
     update_efeat_e2e_sum_bwd,
     update_efeat_e2e_sum_fwd,
 )
+from edgegrad.operators.history import (
+    history_accumulate_grad,
+    history_pull,
+    history_push,
+    history_push_pull,
+    history_stale,
+    history_take_grad,
+)
 from edgegrad.operators.pool import pool_n2s_bwd, pool_n2s_fwd
 from edgegrad.operators.spmm import spmm_bwd, spmm_fwd
 
@@ -58,6 +67,7 @@ FAMILIES = (
     edge_update,
     pool,
     spmm,
+    history,
 )
 _LAUNCHERS = (
     make,
@@ -65,6 +75,7 @@ _LAUNCHERS = (
     agg_hg_basis,
     gather_reduce_plans,
     per_edge_plans,
+    history,
 )
 
 OPERATORS = tuple(op for family in FAMILIES for op in family.OPERATORS)
@@ -98,6 +109,12 @@ __all__ = [
     "agg_simple_n2n_fwd",
     "agg_weighted_n2n_bwd",
     "agg_weighted_n2n_fwd",
+    "history_accumulate_grad",
+    "history_pull",
+    "history_push",
+    "history_push_pull",
+    "history_stale",
+    "history_take_grad",
     "kernels",
     "pool_n2s_bwd",
     "pool_n2s_fwd",

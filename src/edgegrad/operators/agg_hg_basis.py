@@ -39,7 +39,7 @@ AGG_HG_BASIS = Operator(
     },
     scratch="host: n_edge_types x n_bases sums per 8,192 edges, and the partial sums of long rows; "
     "GPU: at most n_dst_nodes x dim_out sums for grad_weights, and the partial sums of long rows "
-    "(a row of the result per 512 edges of a row longer than that)",
+    "(a row of the result per 128 edges of a row longer than that)",
     source="Schlichtkrull et al. 2018, arXiv:1703.06103, eq. 2-3",
 )
 OPERATORS = (AGG_HG_BASIS,)
@@ -98,7 +98,7 @@ def agg_hg_basis_n2n_post_fwd(
     Dtypes: T is float16, bfloat16, float32 or float64; W and E are T, or float32 beside half types.
     Sums are kept in float32 (float64 for float64) and rounded once. Ids are int32 or int64.
     A destination without in-edges gets 0. Determinism: run-to-run, bitwise, for any number of
-    threads. Scratch: partial sums of rows longer than 4,096 edges (host) or 512 edges (GPU), one
+    threads. Scratch: partial sums of rows longer than 4,096 edges (host) or 128 edges (GPU), one
     row of the result for each such run of edges; on the host, for half types, one row per thread.
     The first call on a graph may build what it needs of it (groups by type, cuts of long rows).
     Source: Schlichtkrull et al. 2018, arXiv:1703.06103, eq. 2-3.
@@ -205,6 +205,8 @@ def agg_hg_basis_n2n_post_bwd(
         stream_id=stream_id,
     )
     _check_bases(call)
+    if grad_input is None and grad_weights is None and grad_edge_weight is None:
+        return
     run = _host_bwd if call.on_host else agg_hg_basis_plans.backward
     run(call, graph, bool(concat_own), bool(norm_by_out_degree), stream_id)
 

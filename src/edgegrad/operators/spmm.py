@@ -93,7 +93,7 @@ def spmm_fwd(
     a, edges = call.arrays, _edges(graph, transpose, stream_id)
     aggregate(
         op, edges, a["output"], a["dense"], stream_id,
-        extrema=a["extrema"], weight=a["values"], heads=_heads(call),
+        extrema=a["extrema"], weight=a["values"], heads=call.n_heads,
     )  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def spmm_bwd(
         "extrema": extrema,
     }
     call = _check(SPMM, "bwd", graph, given, transpose, stream_id)
-    a, heads = call.arrays, _heads(call)
+    a, heads = call.arrays, call.n_heads
     edges, g = _edges(graph, transpose, stream_id), a["grad_output"]
     kept = back(op, edges, g, stream_id, extrema=a["extrema"])
     if grad_dense is not None:
@@ -192,8 +192,3 @@ def _check(
         expected = f"a number of heads that divides dim = {dim}"
         raise wrong_value(call.where, name, f"heads = {heads}", expected)
     return call
-
-
-def _heads(call: Call) -> int:
-    n = call.sizes.get(HEADS, ABSENT)
-    return 1 if n == ABSENT else n

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,8 @@ from edgegrad.datasets import DataError, MissingPackageError
 
 if TYPE_CHECKING:
     from edgegrad.train.report import Report
+
+_NAMES = ("cross-entropy", "accuracy")
 
 
 def figure() -> Any:
@@ -35,25 +39,47 @@ def check_target(path: Path) -> None:
 
 
 def draw(report: Report, path: Path) -> None:
+    """Draw the curves of a training of R-GCN."""
+    runs = report.runs
+    curves(
+        path,
+        f"R-GCN on {report.data.name}",
+        {"training": [run.loss for run in runs]},
+        {
+            "training": [run.train_accuracy for run in runs],
+            "test": [run.test_accuracy for run in runs],
+        },
+        {"majority class": report.majority()},
+    )
+
+
+Curves = dict[str, list[list[float]]]  # by what they are of: one curve for each seed
+
+
+def curves(
+    path: Path,
+    title: str,
+    losses: Curves,
+    accuracies: Curves,
+    levels: Mapping[str, float] = MappingProxyType({}),
+) -> None:
     """Draw the mean over the seeds, and one standard deviation to either side of it."""
     picture = figure()
-    of_loss, of_accuracy = picture.subplots(1, 2)
-    runs = report.runs
-    _curve(of_loss, [run.loss for run in runs], "training", "tab:blue")
-    _curve(of_accuracy, [run.train_accuracy for run in runs], "training", "tab:blue")
-    _curve(of_accuracy, [run.test_accuracy for run in runs], "test", "tab:orange")
-    of_accuracy.axhline(report.majority(), color="0.5", linestyle=":", label="majority class")
-    of_loss.set_ylabel("cross-entropy")
-    of_loss.set_ylim(bottom=0)
-    of_accuracy.set_ylabel("accuracy")
-    of_accuracy.set_ylim(0, 1.02)
-    of_accuracy.legend(loc="best", edgecolor="none")
-    for axes in (of_loss, of_accuracy):
+    sides = picture.subplots(1, 2)
+    for axes, drawn, name in zip(sides, (losses, accuracies), _NAMES, strict=True):
+        for (what, values), color in zip(drawn.items(), ("tab:blue", "tab:orange"), strict=False):
+            _curve(axes, values, what, color)
+        axes.set_ylabel(name)
+        axes.set_ylim(0, 1.02 if drawn is accuracies else None)
         axes.set_xlabel("epochs done")
-        axes.set_xlim(0, max(1, report.settings.epochs))
+        axes.set_xlim(0, max(1, max(len(c) for c in values) - 1))
         axes.grid(alpha=0.3)
-    many = f"mean and standard deviation of {len(runs)} seeds" if len(runs) > 1 else "1 seed"
-    picture.suptitle(f"R-GCN on {report.data.name}, {many}", fontsize="medium")
+    for what, level in levels.items():
+        sides[1].axhline(level, color="0.5", linestyle=":", label=what)
+    sides[1].legend(loc="best", edgecolor="none")
+    n_seeds = len(next(iter(losses.values())))
+    many = f"mean and standard deviation of {n_seeds} seeds" if n_seeds > 1 else "1 seed"
+    picture.suptitle(f"{title}, {many}", fontsize="medium")
     try:
         picture.savefig(path, dpi=150)
     except OSError as error:

@@ -93,11 +93,11 @@ class Report:
             [
                 f"R-GCN, entity classification on {self.data.name}",
                 "",
-                *_table(self._numbers()),
+                *table(self._numbers()),
                 "",
                 f"A few of the entities that seed {self.runs[0].seed} did not learn from:",
                 "",
-                *_table(
+                *table(
                     [
                         (self.data.entity, "predicted", "truth", ""),
                         *(
@@ -138,7 +138,8 @@ class Report:
         ]
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Set rows in columns, indented."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     lines = ("   ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows)
     return [f"  {line}".rstrip() for line in lines]

@@ -1,0 +1,85 @@
+"""The command ``edgegrad train scalable-gcn``."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from edgegrad import from_coo, partition
+from edgegrad.datasets import DataError
+from edgegrad.datasets.planetoid import Planetoid, country_graph, load_planetoid
+from edgegrad.partitioning import METHODS, NEIGHBOURS
+from edgegrad.train import plot
+from edgegrad.train.device import Device
+from edgegrad.train.options import add_count, add_number, add_training
+from edgegrad.train.progress import progress
+from edgegrad.train.scalable_gcn import GRADIENTS, ScalableGCN, Settings
+from edgegrad.train.scalable_gcn_fit import Report, Run, fit
+
+HELP = "train a GCN on mini-batches with stores of past rows and gradients"
+DESCRIPTION = """Train a GCN of any depth on mini-batches that read their neighbours' rows from a
+store and leave the neighbours' gradients in it (Euler's ScalableGCN), with nothing but the
+operators of edgegrad, explicit gradients and Adam. Evaluation is exact, on the whole graph. Without
+DATA: the countries of the world (package countryinfo), whose continent is to be told. The defaults
+are those of Kipf and Welling 2017 for Cora, CiteSeer and PubMed."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments of this command."""
+    add = parser.add_argument
+    add("data", nargs="?", help="an .npz archive in the layout of the Planetoid sets")
+    add_count(parser, "--layers", 1, 2, "layers")
+    add_count(parser, "--hidden", 1, 16, "hidden width")
+    add_number(parser, "--dropout", 0.5, "share of a layer's input that is dropped, below 1")
+    add_count(parser, "--parts", 1, 8, "batches of an epoch")
+    add("--partition", choices=METHODS, default="random", help="how they are cut (%(default)s)")
+    add("--neighbours", choices=NEIGHBOURS, default="fresh",
+        help="rows of neighbours in the batch: its own, or the store's (%(default)s)")  # fmt: skip
+    add("--gradients", choices=GRADIENTS, default="mailbox",
+        help="what becomes of the gradients of stored rows (%(default)s)")  # fmt: skip
+    add_training(parser, epochs=200, lr=0.01, l2=5e-4)
+
+
+def run(args: Namespace) -> int:
+    """Train for every seed, then print and draw what came of it."""
+    if args.plot:
+        plot.check_target(args.plot)
+    if args.dropout >= 1:
+        raise DataError(f"--dropout: got {args.dropout:g}, expected a number below 1")
+    if not args.epochs:
+        raise DataError("--epochs: got 0, expected at least 1")
+    device = Device(args.device, args.dtype)
+    data = country_graph() if args.data is None else load_planetoid(args.data)
+    settings = Settings(
+        args.layers, args.hidden, args.neighbours, args.gradients, args.dropout, args.l2
+    )
+    model = ScalableGCN(data, settings, device, _parts(data, args))
+    with progress(args.seeds * args.epochs, f"ScalableGCN on {data.name}") as advance:
+
+        def on_epoch(run: Run) -> None:
+            advance(f"seed {run.seed}, test accuracy {run.test_accuracy[-1]:.3f}")
+
+        seeds = range(args.seed, args.seed + args.seeds)
+        runs = [fit(model, args.epochs, args.lr, seed, on_epoch) for seed in seeds]
+    report = Report(model, args.epochs, args.lr, args.partition, runs)
+    if args.plot:
+        _draw(report, args.plot)
+    print(json.dumps(report.as_dict(), indent=2) if args.json else report.text())
+    return 0
+
+
+def _parts(data: Planetoid, args: Namespace) -> object:
+    src, dst = data.edge_index
+    graph = from_coo(src.copy(), dst.copy(), data.n_nodes)
+    return partition(graph, args.parts, args.partition, args.seed)
+
+
+def _draw(report: Report, path: Path) -> None:
+    runs, data = report.runs, report.model.data
+    accuracies = {
+        "training": [run.train_accuracy for run in runs],
+        "test": [run.test_accuracy for run in runs],
+    }
+    title = f"ScalableGCN on {data.name}"
+    plot.curves(path, title, {"training": [run.loss for run in runs]}, accuracies)
