@@ -11,6 +11,9 @@ namespace edgegrad {
 // One line per operator family.
 void bind_agg_hg_basis(nb::module_& m);
 void bind_history(nb::module_& m);
+void bind_mha_gat(nb::module_& m);
+void bind_mha_gat_v2(nb::module_& m);
+void bind_mha_simple(nb::module_& m);
 
 }  // namespace edgegrad
 
@@ -22,6 +25,9 @@ NB_MODULE(_host, m) {
   bind_graph(m);
   bind_agg_hg_basis(m);
   bind_history(m);
+  bind_mha_gat(m);
+  bind_mha_gat_v2(m);
+  bind_mha_simple(m);
   m.def("num_threads", &num_threads);
   m.def("set_num_threads", &set_num_threads, nb::arg("n"));
   m.def("isa", &isa_name);

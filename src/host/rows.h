@@ -33,8 +33,9 @@ struct Pieces {
 // Work per chunk, counting a row as one edge: large enough to hide the scheduling of a chunk.
 constexpr std::int64_t kChunkWork = 1024;
 
-template <typename IdxT> std::int64_t count_chunks(const IdxT* offsets, std::int64_t rows) {
-  return rows == 0 ? 0 : (static_cast<std::int64_t>(offsets[rows]) + rows - 1) / kChunkWork + 1;
+template <typename IdxT>
+std::int64_t count_chunks(const IdxT* offsets, std::int64_t rows, std::int64_t work = kChunkWork) {
+  return rows == 0 ? 0 : (static_cast<std::int64_t>(offsets[rows]) + rows - 1) / work + 1;
 }
 
 // The first row whose work begins at or after `work`.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import edgegrad.operators
-from edgegrad.operator import HALVES, Operator
+from edgegrad.operator import HALVES, Operator, allowed_dtypes
 from graphs import GraphData
 from tolerances import Bounded
 
@@ -65,12 +65,12 @@ class Ran:
 
 def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool) -> np.dtype:
     """NumPy dtype of a declared array in a call with features of dtype T."""
-    if arg.dtype == "T":
-        return T
-    if arg.dtype.isalpha():
-        half = str(T) in HALVES
-        return np.dtype(np.float32) if half and companion_is_float else T
-    return np.dtype(arg.dtype)
+    allowed, shared = allowed_dtypes(arg.dtype, str(T))
+    if shared:
+        companion = arg.dtype != "T" and companion_is_float and str(T) in HALVES
+        return np.dtype(np.float32) if companion else T
+    # The widest of what is allowed; booleans are for tests of their own.
+    return max((np.dtype(d) for d in allowed if d != "bool"), key=lambda d: d.itemsize)
 
 
 def rounded(case: Case, T: np.dtype, companion_is_float: bool = False) -> dict[str, Any]:
