@@ -64,10 +64,6 @@ template <typename T> struct Gradient {
   }
 };
 
-template <typename T> __device__ __forceinline__ void zero(accum_t<T>* x, int n) {
-  for (int i = 0; i < n; ++i) x[i] = accum_t<T>(0);
-}
-
 // What every pass reads.
 template <typename T> struct Attention {
   using A = accum_t<T>;
@@ -98,6 +94,29 @@ template <typename T> struct Attention {
   }
 };
 
+// The parameters of every pass; kernels take no structs.
+#define EG_ATTENTION_PARAMETERS(T)                                                                \
+  const T *__restrict__ src, index_t src_row, const T *__restrict__ dst, index_t dst_row,         \
+      const T *__restrict__ value, index_t value_row, const T *__restrict__ edge,                 \
+      index_t edge_row, const void *__restrict__ weights, int weights_are_float,                  \
+      const void *__restrict__ bias, index_t bias_row, int bias_is_float,                         \
+      const accum_t<T> *__restrict__ src_scores, const accum_t<T> *__restrict__ dst_scores,       \
+      int dropout_kind, const void *__restrict__ dropout_mask, index_t dropout_mask_row,          \
+      double dropout_scale, unsigned long long dropout_seed, unsigned long long dropout_threshold, \
+      const void *__restrict__ offsets, const void *__restrict__ indices,                         \
+      const void *__restrict__ edge_ids, int wide_ids, int heads, int width, int value_width,     \
+      int edge_width, int concat, int activation, double alpha
+
+#define EG_ATTENTION(T)                                                                        \
+  Attention<T> {                                                                               \
+    {src, src_row, 0}, {dst, dst_row, 0}, {value, value_row, 0}, {edge, edge_row, 0}, weights, \
+        weights_are_float, bias, bias_row, bias_is_float, src_scores, dst_scores,              \
+        {dropout_kind,  dropout_mask, dropout_mask_row,                                        \
+         dropout_scale, dropout_seed, dropout_threshold},                                      \
+        {indices, wide_ids}, {edge_ids, wide_ids}, heads, width, value_width, edge_width,      \
+        concat, activation, static_cast<accum_t<T>>(alpha)                                     \
+  }
+
 template <typename T, int VEC>
 __device__ __forceinline__ void load_or_zero(accum_t<T> (&to)[VEC], const T* from, bool inside) {
   if (inside) {
@@ -120,6 +139,17 @@ template <int VEC> __device__ __forceinline__ Lane lane_of(int tile) {
 template <int VEC> __device__ __forceinline__ int tiles_of(int width) {
   const int channels = blockDim.x * VEC;
   return width <= channels ? 1 : (width + channels - 1) / channels;
+}
+
+// Item i of units x heads.
+struct HeadItem {
+  index_t unit;
+  int head;
+};
+__device__ __forceinline__ HeadItem head_item(index_t i, int heads) {
+  // 64-bit division is many instructions; few graphs need it.
+  const index_t unit = i >> 32 ? i / heads : static_cast<unsigned>(i) / static_cast<unsigned>(heads);
+  return {unit, static_cast<int>(i - unit * heads)};
 }
 
 // The ends of an edge in the channels that a thread owns.

@@ -30,8 +30,8 @@ struct Item {
 };
 
 // Item i, or one with begin > end if the row belongs to the pieces' launch.
-template <typename IdxT>
-__device__ __forceinline__ Item item_at(const Pieces& pieces, const IdxT* offsets, index_t i) {
+template <typename Offsets>
+__device__ __forceinline__ Item item_at(const Pieces& pieces, const Offsets& offsets, index_t i) {
   if (pieces.row) return {pieces.row[i], pieces.begin[i], pieces.end[i]};
   const index_t begin = offsets[i], end = offsets[i + 1];
   return {i, begin, end - begin > pieces.limit ? begin - 1 : end};

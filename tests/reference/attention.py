@@ -169,7 +169,9 @@ class Attention:
         """Per edge, what reaches its values."""
         g = grad_output
         if not self.concat:
-            g = np.repeat(g[:, None] / self.heads, self.heads, axis=1).reshape(len(g), self.heads * g.shape[1])
+            g = np.repeat(g[:, None] / self.heads, self.heads, axis=1).reshape(
+                len(g), self.heads * g.shape[1]
+            )
         return exact(heads_of(g, self.heads)[self.graph.destinations])
 
     def deltas(self, grad_output: np.ndarray, grad_attention: np.ndarray | None) -> Sized:

@@ -10,7 +10,16 @@ import numpy as np
 from edgegrad.operators.mha_gat import MHA_GAT
 from graphs import GraphData
 from reference import Arrays, Case, attention
-from reference.attention import Attention, Sized, by_edge_id, by_position, exact, flat, grid, heads_of
+from reference.attention import (
+    Attention,
+    Sized,
+    by_edge_id,
+    by_position,
+    exact,
+    flat,
+    grid,
+    heads_of,
+)
 
 WIDTH, EDGE_WIDTH = 3, 2
 
@@ -58,9 +67,7 @@ def attend(graph: GraphData, a: Arrays, options: Any) -> Attention:
     values = exact(heads_of(a["src_embedding"][graph.indices], heads))
     mask = attention.factors(graph, heads, a["dropout_mask"], options.get("dropout_p", 0.0))
     bias = None if a["edge_bias"] is None else by_position(graph, a["edge_bias"])
-    return Attention(
-        graph, heads, options.get("concat_heads", True), logits, values, mask, bias
-    )
+    return Attention(graph, heads, options.get("concat_heads", True), logits, values, mask, bias)
 
 
 def gradients(at: Attention, a: Arrays, options: Any) -> dict[str, Sized]:
@@ -69,7 +76,9 @@ def gradients(at: Attention, a: Arrays, options: Any) -> dict[str, Sized]:
     dz = at.deltas(a["grad_output"], a["grad_attention"]) * slope
     wide = dz.map(lambda v: v[..., None])
     sent = [w * wide for w, _ in _parts(graph, a, at.heads)]
-    weights = [(rows * wide).map(lambda v: v.sum(0).ravel()) for _, rows in _parts(graph, a, at.heads)]
+    weights = [
+        (rows * wide).map(lambda v: v.sum(0).ravel()) for _, rows in _parts(graph, a, at.heads)
+    ]
     src = flat(at.by_src(at.value_gradients(a["grad_output"]) + sent[0]))
     dst = flat(at.by_dst(sent[1]))
     found = {"grad_attn_weights": attention.concatenate(weights)}

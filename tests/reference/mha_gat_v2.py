@@ -10,7 +10,16 @@ import numpy as np
 from edgegrad.operators.mha_gat_v2 import MHA_GAT_V2
 from graphs import GraphData
 from reference import Arrays, Case, attention
-from reference.attention import Attention, Sized, by_edge_id, by_position, exact, flat, grid, heads_of
+from reference.attention import (
+    Attention,
+    Sized,
+    by_edge_id,
+    by_position,
+    exact,
+    flat,
+    grid,
+    heads_of,
+)
 
 WIDTH = 3
 
@@ -45,9 +54,7 @@ def attend(graph: GraphData, a: Arrays, options: Any) -> Attention:
     mask = attention.factors(graph, heads, a["dropout_mask"], options.get("dropout_p", 0.0))
     bias = None if a["edge_bias"] is None else by_position(graph, a["edge_bias"])
     logits = attention.sum_columns(w * value)
-    return Attention(
-        graph, heads, options.get("concat_heads", True), logits, values, mask, bias
-    )
+    return Attention(graph, heads, options.get("concat_heads", True), logits, values, mask, bias)
 
 
 def gradients(at: Attention, a: Arrays, options: Any) -> dict[str, Sized]:

@@ -10,7 +10,16 @@ import numpy as np
 from edgegrad.operators.mha_simple import MHA_SIMPLE
 from graphs import GraphData
 from reference import Arrays, Case, attention
-from reference.attention import Attention, Sized, by_edge_id, by_position, exact, flat, grid, heads_of
+from reference.attention import (
+    Attention,
+    Sized,
+    by_edge_id,
+    by_position,
+    exact,
+    flat,
+    grid,
+    heads_of,
+)
 
 WIDTH = 3
 

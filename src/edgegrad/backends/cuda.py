@@ -44,7 +44,9 @@ INDEX_DTYPES = ("int32", "int64")
 
 @dataclass(frozen=True)
 class Scratch:
-    """A place in a launch's arguments for the plan's scratch memory."""
+    """A place in a launch's arguments for the plan's scratch memory, from a byte offset on."""
+
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def run(plan: Plan, device: str, stream_id: int = 0) -> None:
             memory = cp.empty(plan.scratch, dtype="uint8")
             pointer_to = int(memory.data.ptr)
         for spec in plan.launches:
-            args = tuple(pointer_to if isinstance(a, Scratch) else a for a in spec.args)
+            args = tuple(pointer_to + a.offset if isinstance(a, Scratch) else a for a in spec.args)
             launch(replace(spec, args=args), device, stream_id)
 
 

@@ -95,20 +95,22 @@ def plan(
     if n == 0:
         return cuda.Plan(short)
     args = (cut.row.ptr, cut.begin.ptr, cut.end.ptr, np.int64(n), limit)
-    merge = _merge(cut, output, width, n_batch, location, n_blocks, offsets)
+    add_up = merge(cut, output, width, n_batch, location, n_blocks, offsets)
     scratch = n_batch * n * width * accumulator_size(output.dtype)
-    return cuda.Plan((*short, launch(n, cuda.Scratch(), args), merge), scratch)
+    return cuda.Plan((*short, launch(n, cuda.Scratch(), args), add_up), scratch)
 
 
-def _merge(
+def merge(
     cut: Pieces,
     output: ArrayView,
     width: int,
-    n_batch: int,
-    location: int,
-    n_blocks: int,
-    offsets: ArrayView | None,
+    n_batch: int = 1,
+    location: int = 0,
+    n_blocks: int = 1,
+    offsets: ArrayView | None = None,
+    partials: cuda.Scratch = cuda.Scratch(),
 ) -> cuda.Launch:
+    """Launch the sum of every long row's pieces; see `plan`."""
     lanes = cuda.lanes(width, 1)
     n_long = len(cut.first) - 1
     return cuda.Launch(
@@ -117,7 +119,7 @@ def _merge(
         grid=grid(n_long, lanes, -(-width // lanes), n_batch),
         block=block(lanes),
         args=(
-            *row_args(output), cuda.Scratch(), cut.row.ptr, cut.first.ptr, np.int64(n_long),
+            *row_args(output), partials, cut.row.ptr, cut.first.ptr, np.int64(n_long),
             np.int64(len(cut.row)), location, np.int32(n_blocks), cuda.pointer(offsets),
             np.int32(offsets is not None and offsets.dtype == "int64"), np.int32(n_batch),
             np.int64(width),

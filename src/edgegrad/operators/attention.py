@@ -12,6 +12,7 @@ from edgegrad.backends import host
 from edgegrad.errors import wrong_option, wrong_type, wrong_value
 from edgegrad.graph import Graph, build
 from edgegrad.operator import Arg, Call, Operator, check
+from edgegrad.operators import attention_plans
 
 # Numbered like Activation in kernels/common/activation.h.
 ACTIVATIONS = ("linear", "relu", "sigmoid", "tanh", "elu", "scalar", "leaky_relu")
@@ -71,13 +72,23 @@ class Family:
     """An attention operator: which of its arrays plays which part, and its host functions."""
 
     op: Operator
-    name: str  # of its files and kernels
+    name: str  # of its files
+    score: str  # of its kernels: what makes a logit
     src: str
     dst: str
     value: str
     gradients: tuple[str, ...]  # of src, dst, value, weights ("": none)
     forward: Callable[..., None]
     backward: Callable[..., None]
+    per_head: bool = False  # a logit's derivative by an end is a number per head
+    separate: bool = False  # values are apart from what is scored
+
+    def inputs(self, call: Call) -> tuple[Any, ...]:
+        """Return the arrays of a call by their part: src, dst, value, edge, weights, bias."""
+        a = call.arrays
+        dst = a[self.src] if a[self.dst] is None else a[self.dst]
+        weights = a.get("attn_weights")
+        return a[self.src], dst, a[self.value], a["edge_embedding"], weights, a["edge_bias"]
 
 
 @dataclass(frozen=True)
@@ -170,15 +181,13 @@ def run_forward(
         a = call.arrays
         family.forward(
             (a["output_embedding"], a["softmax_stats"], a["attention"]),
-            _inputs(family, call),
+            family.inputs(call),
             options.for_host,
             (a["dropout_mask"], *options.dropout),
             graph,
             _pieces(graph, "rows", graph.offsets),
         )
         return
-    from edgegrad.operators import attention_plans
-
     attention_plans.forward(family, call, graph, options, stream_id)
 
 
@@ -202,7 +211,7 @@ def run_backward(
             arrays,
             (a["grad_output"], a["output_embedding"], a["softmax_stats"], a["grad_attention"]),
             a[family.dst] is None,
-            _inputs(family, call),
+            family.inputs(call),
             options.for_host,
             (a["dropout_mask"], *options.dropout),
             graph,
@@ -211,8 +220,6 @@ def run_backward(
             _pieces(graph, "reverse", rev.offsets),
         )
         return
-    from edgegrad.operators import attention_plans
-
     attention_plans.backward(family, call, graph, options, stream_id)
 
 
@@ -246,16 +253,6 @@ def _check(
     if options.norm_by_dim and width:
         options = replace(options, alpha=1 / math.sqrt(width / options.heads))
     return call, options
-
-
-def _inputs(family: Family, call: Call) -> tuple[Any, ...]:
-    """Return the arrays by their part: src, dst, value, edge, weights, bias."""
-    a = call.arrays
-    src = a[family.src]
-    dst = src if a[family.dst] is None else a[family.dst]
-    return (
-        src, dst, a[family.value], a["edge_embedding"], a.get("attn_weights"), a["edge_bias"]
-    )  # fmt: skip
 
 
 def _pieces(graph: Graph, rows: str, offsets: Any) -> tuple[Any, ...]:

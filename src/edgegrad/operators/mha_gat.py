@@ -7,7 +7,7 @@ from typing import Any
 from edgegrad import _host
 from edgegrad.graph import Graph
 from edgegrad.operator import Arg, Operator
-from edgegrad.operators import attention
+from edgegrad.operators import attention, attention_plans
 
 MHA_GAT = Operator(
     name="mha_gat_n2n",
@@ -49,16 +49,18 @@ MHA_GAT = Operator(
     source="Velickovic et al. 2018, arXiv:1710.10903, eq. 1-6",
 )
 OPERATORS = (MHA_GAT,)
-KERNELS: tuple[tuple[str, str], ...] = ()
+KERNELS = (*attention_plans.SHARED_KERNELS, *attention_plans.kernels("mha_gat", "GatScore"))
 _FAMILY = attention.Family(
     MHA_GAT,
     "mha_gat",
+    "GatScore",
     src="src_embedding",
     dst="dst_embedding",
     value="src_embedding",
     gradients=("grad_src", "grad_dst", "", "grad_attn_weights"),
     forward=_host.mha_gat_forward,
     backward=_host.mha_gat_backward,
+    per_head=True,
 )
 
 

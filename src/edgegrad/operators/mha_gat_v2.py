@@ -7,7 +7,7 @@ from typing import Any
 from edgegrad import _host
 from edgegrad.graph import Graph
 from edgegrad.operator import Arg, Operator
-from edgegrad.operators import attention
+from edgegrad.operators import attention, attention_plans
 
 MHA_GAT_V2 = Operator(
     name="mha_gat_v2_n2n",
@@ -46,10 +46,11 @@ MHA_GAT_V2 = Operator(
     source="Brody et al. 2022, arXiv:2105.14491, eq. 7",
 )
 OPERATORS = (MHA_GAT_V2,)
-KERNELS: tuple[tuple[str, str], ...] = ()
+KERNELS = attention_plans.kernels("mha_gat_v2", "GatV2Score")
 _FAMILY = attention.Family(
     MHA_GAT_V2,
     "mha_gat_v2",
+    "GatV2Score",
     src="src_embedding",
     dst="dst_embedding",
     value="src_embedding",

@@ -7,7 +7,7 @@ from typing import Any
 from edgegrad import _host
 from edgegrad.graph import Graph
 from edgegrad.operator import Arg, Operator
-from edgegrad.operators import attention
+from edgegrad.operators import attention, attention_plans
 
 MHA_SIMPLE = Operator(
     name="mha_simple_n2n",
@@ -40,16 +40,18 @@ MHA_SIMPLE = Operator(
     source="Shi et al. 2021, arXiv:2009.03509, eq. 3-4",
 )
 OPERATORS = (MHA_SIMPLE,)
-KERNELS: tuple[tuple[str, str], ...] = ()
+KERNELS = attention_plans.kernels("mha_simple", "DotScore")
 _FAMILY = attention.Family(
     MHA_SIMPLE,
     "mha_simple",
+    "DotScore",
     src="key",
     dst="query",
     value="value",
     gradients=("grad_key", "grad_query", "grad_value", ""),
     forward=_host.mha_simple_forward,
     backward=_host.mha_simple_backward,
+    separate=True,
 )
 
 
