@@ -44,7 +44,7 @@ attention_merge_fwd(T* __restrict__ output, index_t output_row, accum_t<T>* __re
 
 // Mean and destination gradient of long rows, `width` numbers per head.
 template <typename T>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+__global__ void __launch_bounds__(kBlockThreads, kBackwardBlocks)
 attention_merge_dst(void* __restrict__ grad_dst, index_t grad_dst_row, int grad_dst_is_wide,
                     DstFields<accum_t<T>>* __restrict__ fields,
                     const accum_t<T>* __restrict__ partials, const index_t* __restrict__ piece_row,

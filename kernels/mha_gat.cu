@@ -10,6 +10,7 @@ namespace edgegrad {
 
 struct GatScore {
   static constexpr bool kPerHead = true, kHasWeights = true, kEdgeInValue = false;
+  static constexpr int kForwardBlocks = 3;  // 80 registers
   static constexpr bool kSeparateValues = false;
 
   template <typename A>

@@ -6,6 +6,7 @@ namespace edgegrad {
 
 struct GatV2Score {
   static constexpr bool kPerHead = false, kHasWeights = true, kEdgeInValue = false;
+  static constexpr int kForwardBlocks = 2;  // 128 registers: the activations
   static constexpr bool kSeparateValues = false;
 
   template <typename A, int VEC>

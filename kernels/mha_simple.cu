@@ -6,6 +6,7 @@ namespace edgegrad {
 
 struct DotScore {
   static constexpr bool kPerHead = false, kHasWeights = false, kEdgeInValue = true;
+  static constexpr int kForwardBlocks = 3;  // 80 registers
   static constexpr bool kSeparateValues = true;
 
   template <typename A, int VEC>

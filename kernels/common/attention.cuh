@@ -27,6 +27,9 @@
 
 namespace edgegrad {
 
+// Walks over edges keep a row of each end in registers: fewer blocks than elsewhere, without spills.
+constexpr int kBackwardBlocks = 2;  // at most 128 registers; forward: by the score
+
 // Ids of either width: a switch at run time halves the kernels to compile.
 struct Ids {
   const void* data;
@@ -49,7 +52,7 @@ template <typename T> struct Gradient {
 
   using A = accum_t<T>;
   template <int N> __device__ __forceinline__ void store(index_t r, index_t c, const A (&x)[N]) const {
-    if (wide) {
+    if (sizeof(T) == sizeof(A) || wide) {
       store_sums(static_cast<A*>(data) + r * row + c, x);
     } else {
       store_vec<T, N>(static_cast<T*>(data) + r * row + c, x);

@@ -79,7 +79,7 @@ row_shift(const BackwardWalk<T, VEC, Score>& walk, const T* output, index_t outp
 // By destination: fields, and the gradient of the destination, `directions` numbers per head.
 // Pieces leave `partials`: sums with and without the gradients, then the means.
 template <typename T, int VEC, typename Score>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+__global__ void __launch_bounds__(kBlockThreads, kBackwardBlocks)
 attention_bwd_dst(void* __restrict__ grad_dst, index_t grad_dst_row, int grad_dst_is_wide,
                   DstFields<accum_t<T>>* __restrict__ fields, accum_t<T>* __restrict__ partials,
                   const T* __restrict__ grad_output, index_t grad_output_row,
@@ -185,10 +185,12 @@ __device__ __forceinline__ void edge_part(const Attention<T>& p, const Lane& t,
       to.store(id, at + c, gradient);
     }
     if (!weight_sums || masked) continue;
-    A features[VEC];
+    A features[VEC], sums[VEC];
     load_vec<T, VEC>(features, p.edge.at(0, id) + at + c);
+    load_vec<A, VEC>(sums, weight_sums + c);
 #pragma unroll
-    for (int v = 0; v < VEC; ++v) weight_sums[c + v] += dz * features[v];
+    for (int v = 0; v < VEC; ++v) sums[v] += dz * features[v];
+    store_sums(weight_sums + c, sums);
   }
 }
 
@@ -231,7 +233,7 @@ source_gradients(const BackwardWalk<T, VEC, Score>& walk, index_t j, int h, cons
 // like `grad_value` where values are apart. `own` has gradients of destinations that are sources: of
 // each channel, or of each head for what its score is of (GAT); it may be `grad_src` itself.
 template <typename T, int VEC, typename Score>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+__global__ void __launch_bounds__(kBlockThreads, kBackwardBlocks)
 attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
                   void* __restrict__ grad_value, index_t grad_value_row, int grad_value_is_wide,
                   void* __restrict__ grad_edge, index_t grad_edge_row, int grad_edge_is_wide,
@@ -268,7 +270,7 @@ attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
     A weight_sum[VEC] = {};
     if (Score::kPerHead && edge_weight_sums && tile == 0)
       for (int c = t.lane * VEC; c < edge_width; c += t.lanes * VEC)
-        for (int v = 0; v < VEC; ++v) edge_weight_sums[team * edge_width + c + v] = A(0);
+        store_sums(edge_weight_sums + team * edge_width + c, weight_sum);
     for (index_t i = team; i < n_items * heads; i += item_stride()) {
       const HeadItem at = head_item(i, heads);
       const Item item = item_at(pieces, starts, at.unit);

@@ -65,7 +65,7 @@ template <typename T, int VEC, typename Score> struct ForwardWalk {
 // Writes the output and, if wanted, the softmax; pieces leave both in `partials`: values of every
 // piece and head, then pairs of maximum and sum.
 template <typename T, int VEC, typename Score>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+__global__ void __launch_bounds__(kBlockThreads, Score::kForwardBlocks)
 attention_fwd(T* __restrict__ output, index_t output_row, accum_t<T>* __restrict__ stats,
               index_t stats_plane, index_t stats_row, accum_t<T>* __restrict__ partials,
               const index_t* __restrict__ piece_row, const index_t* __restrict__ piece_begin,
@@ -117,7 +117,7 @@ attention_fwd(T* __restrict__ output, index_t output_row, accum_t<T>* __restrict
 
 // attention[h, id] = m_e alpha_e, by the maximum and sum that forward found.
 template <typename T, int VEC, typename Score>
-__global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
+__global__ void __launch_bounds__(kBlockThreads, Score::kForwardBlocks)
 attention_coefficients(void* __restrict__ attention, index_t attention_row, int is_double,
                        const accum_t<T>* __restrict__ stats, index_t stats_plane,
                        index_t stats_row, const index_t* __restrict__ piece_row,

@@ -1,7 +1,7 @@
 // Softmax over a destination's edges, kept as its largest logit and the sum of exponentials beside
 // that: two numbers from which every coefficient can be made again, and which merge.
 #pragma once
-#include "common/portable.h"
+#include "common/half.h"
 
 #if !defined(__CUDACC__)
 #include <cmath>
@@ -9,8 +9,7 @@
 
 namespace edgegrad {
 
-// Compared by value: built with -fno-trapping-math, never with -ffinite-math.
-template <typename A> EG_HD A minus_infinity() { return A(-__builtin_huge_val()); }
+template <typename A> EG_HD A minus_infinity() { return A(bit_cast<float>(0xff800000u)); }
 
 struct ScalarExp {
   template <typename A> EG_HD static A of(A x) {

@@ -13,9 +13,10 @@ from edgegrad.interop import ArrayView
 from edgegrad.operator import FLOATS, Call
 
 _SHARED = "attention.cu"
-_WALKS = ("attention_fwd", "attention_coefficients", "attention_bwd_dst", "attention_bwd_src")
-# Accesses of four elements: with more, the registers of backward spill.
-_WIDE = {"float16": 4, "bfloat16": 4, "float32": 4, "float64": 2}
+_WALKS = ("attention_fwd", "attention_bwd_dst", "attention_bwd_src")
+_COEFFICIENTS = "attention_coefficients"
+# Accesses of four elements: with more, the registers of backward spill. Doubles go one by one.
+_WIDE = {"float16": 4, "bfloat16": 4, "float32": 4, "float64": 1}
 _MASKS = {"float32": 1, "float64": 2, "bool": 3}
 _RANDOM = 4
 # Blocks that add up weight gradients: their teams' sums are scratch.
@@ -36,12 +37,9 @@ SHARED_KERNELS = tuple(
 
 def kernels(name: str, score: str) -> tuple[tuple[str, str], ...]:
     """Return the kernels of a family, whose logits `score` makes in kernels/<name>.cu."""
-    return tuple(
-        (f"{name}.cu", cuda.instance(walk, t, vec, f"edgegrad::{score}"))
-        for walk in _WALKS
-        for t in FLOATS
-        for vec in (1, _WIDE[t])
-    )
+    wanted = [(w, t, v) for w in _WALKS for t in FLOATS for v in sorted({1, _WIDE[t]})]
+    wanted += [(_COEFFICIENTS, t, 1) for t in FLOATS]
+    return tuple((f"{name}.cu", cuda.instance(*w, f"edgegrad::{score}")) for w in wanted)
 
 
 class Memory:
@@ -129,6 +127,7 @@ class Planner:
         per_unit: int,
         tiles: int | None = None,
         blocks: int | None = None,
+        vec: int = 0,
     ) -> None:
         """Launch a walk over rows or pieces."""
         grid = rows.grid(units * per_unit, self.lanes, self.tiles if tiles is None else tiles)
@@ -137,7 +136,7 @@ class Planner:
         self.launches.append(
             cuda.Launch(
                 f"{self.family.name}.cu",
-                cuda.instance(name, self.dtype, self.vec, f"edgegrad::{self.family.score}"),
+                cuda.instance(name, self.dtype, vec or self.vec, f"edgegrad::{self.family.score}"),
                 grid,
                 rows.block(self.lanes),
                 (*args, *pieces, *self.common()),
@@ -255,16 +254,10 @@ def forward(family: Any, call: Call, graph: Graph, options: Any, stream_id: int)
         )  # fmt: skip
         p.shared("attention_merge_fwd", n_long * per_row, cuda.lanes(p.value_width, 1), args)
     if attention is not None:
-        wanted = (*by_edge(attention), *stats)
-        p.walk(
-            "attention_coefficients", wanted, p.n_dst, p.short(p.n_dst, p.cut),
-            per_unit=p.heads, tiles=1,
-        )  # fmt: skip
-        if n_long:
-            p.walk(
-                "attention_coefficients", wanted, len(p.cut.row), p.long(p.cut),
-                per_unit=p.heads, tiles=1,
-            )  # fmt: skip
+        args = (*by_edge(attention), *stats)
+        walks = [(p.n_dst, p.short(p.n_dst, p.cut)), (len(p.cut.row), p.long(p.cut))]
+        for units, pieces in walks[: 1 + (n_long > 0)]:
+            p.walk(_COEFFICIENTS, args, units, pieces, per_unit=p.heads, tiles=1, vec=1)
     cuda.run(p.plan(), call.device, stream_id)
 
 
