@@ -4,15 +4,14 @@
 
 namespace edgegrad {
 
-// Output and softmax of long rows from their pieces, in order. threadIdx.y owns a head of a row (all
-// heads if they are averaged), threadIdx.x a column of it.
+// Output and softmax of long rows from their pieces, in order. threadIdx.y owns a head of a row
+// (all heads if they are averaged), threadIdx.x a column of it.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads, kResidentBlocks)
 attention_merge_fwd(T* __restrict__ output, index_t output_row, accum_t<T>* __restrict__ stats,
-                    index_t stats_plane, index_t stats_row,
-                    const accum_t<T>* __restrict__ partials, const index_t* __restrict__ piece_row,
-                    const index_t* __restrict__ first_piece, index_t n_long, index_t n_pieces,
-                    int heads, int width, int concat) {
+                    index_t stats_plane, index_t stats_row, const accum_t<T>* __restrict__ partials,
+                    const index_t* __restrict__ piece_row, const index_t* __restrict__ first_piece,
+                    index_t n_long, index_t n_pieces, int heads, int width, int concat) {
   using A = accum_t<T>;
   const A* pairs = partials + n_pieces * heads * width;
   const int per_row = concat ? heads : 1;
@@ -110,10 +109,12 @@ attention_dst_scores(void* __restrict__ grad_dst, index_t grad_dst_row, int grad
     for (index_t i = team; i < n_rows * heads; i += item_stride()) {
       const HeadItem at = head_item(i, heads);
       const index_t column = static_cast<index_t>(at.head) * width + c;
-      if (weight_sums) sum += slopes[i] * widen(rows[at.unit * row + column]);
+      // Where nothing comes back the row may hold anything.
+      if (weight_sums && slopes[i] != A(0)) sum += slopes[i] * widen(rows[at.unit * row + column]);
       if (grad_dst)
-        gradient.store(at.unit, column,
-                       slopes[i] * load_companion<T>(weights, weights_are_float, first_weight + column));
+        gradient.store(
+            at.unit, column,
+            slopes[i] * load_companion<T>(weights, weights_are_float, first_weight + column));
     }
     if (weight_sums) weight_sums[team * width + c] = sum;
   }

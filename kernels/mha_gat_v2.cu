@@ -10,8 +10,8 @@ struct GatV2Score {
   static constexpr bool kSeparateValues = false;
 
   template <typename A, int VEC>
-  __device__ __forceinline__ static Activated<A> at(const Channels<A, VEC>& c, int v,
-                                                    int activation, A alpha) {
+  __device__ __forceinline__ static Activated<A>
+  at(const Channels<A, VEC>& c, int v, int activation, A alpha) {
     return activate<ScalarExp>(activation, c.x[v] + c.y[v] + c.f[v], alpha);
   }
 
@@ -30,20 +30,20 @@ struct GatV2Score {
 
   // Both ends enter alike.
   template <typename A, int VEC>
-  __device__ __forceinline__ static void by_destination(const Channels<A, VEC>& c, int activation,
-                                                        A alpha, A (&to)[VEC]) {
+  __device__ __forceinline__ static void
+  by_destination(const Channels<A, VEC>& c, int activation, A alpha, A (&to)[VEC]) {
 #pragma unroll
     for (int v = 0; v < VEC; ++v) to[v] = c.w[v] * at(c, v, activation, alpha).slope;
   }
   template <typename A, int VEC>
-  __device__ __forceinline__ static void by_source(const Channels<A, VEC>& c, int activation,
-                                                   A alpha, A (&to)[VEC]) {
+  __device__ __forceinline__ static void
+  by_source(const Channels<A, VEC>& c, int activation, A alpha, A (&to)[VEC]) {
     by_destination(c, activation, alpha, to);
   }
 
   template <typename A, int VEC>
-  __device__ __forceinline__ static void add_weights(const Channels<A, VEC>& c, int activation,
-                                                     A alpha, A delta, A (&sums)[VEC]) {
+  __device__ __forceinline__ static void
+  add_weights(const Channels<A, VEC>& c, int activation, A alpha, A delta, A (&sums)[VEC]) {
 #pragma unroll
     for (int v = 0; v < VEC; ++v) sums[v] += delta * at(c, v, activation, alpha).value;
   }

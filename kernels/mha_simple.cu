@@ -23,14 +23,14 @@ struct DotScore {
   }
 
   template <typename A, int VEC>
-  __device__ __forceinline__ static void by_destination(const Channels<A, VEC>& c, int, A alpha,
-                                                        A (&to)[VEC]) {
+  __device__ __forceinline__ static void
+  by_destination(const Channels<A, VEC>& c, int, A alpha, A (&to)[VEC]) {
 #pragma unroll
     for (int v = 0; v < VEC; ++v) to[v] = (c.x[v] + c.f[v]) * alpha;
   }
   template <typename A, int VEC>
-  __device__ __forceinline__ static void by_source(const Channels<A, VEC>& c, int, A alpha,
-                                                   A (&to)[VEC]) {
+  __device__ __forceinline__ static void
+  by_source(const Channels<A, VEC>& c, int, A alpha, A (&to)[VEC]) {
 #pragma unroll
     for (int v = 0; v < VEC; ++v) to[v] = c.y[v] * alpha;
   }

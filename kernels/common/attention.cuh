@@ -1,43 +1,37 @@
 // Graph attention, one gather per edge in each direction; mha_*.cu say what a logit is.
 //
-//   edge e = (j -> i): logit l_e = score(x_j, y_i, f_e) + bias, alpha = softmax of l over the edges of i
-//   o_i = sum_e m_e alpha_e v_j                    m dropout factor; per head, set side by side or averaged
-//   backward, g the gradient of a head's output, gamma that of the coefficients:
+//   edge e = (j -> i): logit l_e = score(x_j, y_i, f_e) + bias, alpha = softmax of l over the edges
+//   of i o_i = sum_e m_e alpha_e v_j                    m dropout factor; per head, set side by
+//   side or averaged backward, g the gradient of a head's output, gamma that of the coefficients:
 //   d_e = m_e (<g_i, v_j> + gamma_e), delta_e = alpha_e (d_e - mean_i), mean_i = sum_e alpha_e d_e
 //   dv_j = sum_e m_e alpha_e g_i, and every input of the score gets delta_e times its derivative
 //
-// All that is kept of a softmax is its maximum and sum. Backward goes once over destinations, for the
-// mean, and for sums of alpha (d - shift) r and alpha r, r the derivative of a logit by its
+// All that is kept of a softmax is its maximum and sum. Backward goes once over destinations, for
+// the mean, and for sums of alpha (d - shift) r and alpha r, r the derivative of a logit by its
 // destination: dy_i = (first) - mean (second). The shift is a constant of the row near the mean, so
 // that what all features have in common does not end up in rounding. It goes once over sources on
 // the reverse graph, for all that belongs to a source or to an edge.
 //
-// Work split: a team of threadIdx.x owns an item, which is a head of a row or of a piece of a long row
-// (rows.cuh); neighbouring teams own neighbouring heads and read neighbouring memory. A thread owns
-// VEC channels of the item's tile (blockIdx.y); heads wider than a tile have their products made in
-// every tile. Additions follow the order of edges. Launch: blockDim.x * blockDim.y == kBlockThreads,
-// blockDim.x a power of two up to 32; pointers, row strides and head widths are multiples of VEC.
+// Work split: a team of threadIdx.x owns an item, which is a head of a row or of a piece of a long
+// row (rows.cuh); neighbouring teams own neighbouring heads and read neighbouring memory. A thread
+// owns VEC channels of the item's tile (blockIdx.y); heads wider than a tile have their products
+// made in every tile. Additions follow the order of edges. Launch: blockDim.x * blockDim.y ==
+// kBlockThreads, blockDim.x a power of two up to 32; pointers, row strides and head widths are
+// multiples of VEC.
 #pragma once
 #include "common/activation.h"
 #include "common/dropout.h"
+#include "common/ids.h"
 #include "common/rows.cuh"
-#include "common/softmax.h"
+#include "common/running_softmax.h"
 #include "common/team.cuh"
 #include "common/vec.cuh"
 
 namespace edgegrad {
 
-// Walks over edges keep a row of each end in registers: fewer blocks than elsewhere, without spills.
+// Walks over edges keep a row of each end in registers: fewer blocks than elsewhere, without
+// spills.
 constexpr int kBackwardBlocks = 2;  // at most 128 registers; forward: by the score
-
-// Ids of either width: a switch at run time halves the kernels to compile.
-struct Ids {
-  const void* data;
-  int wide;
-  __device__ __forceinline__ index_t operator[](index_t i) const {
-    return wide ? static_cast<const long long*>(data)[i] : static_cast<const int*>(data)[i];
-  }
-};
 
 // Softmax and gradient of a destination and head, as the pass over sources reads it: in one access.
 template <typename A> struct alignas(4 * sizeof(A)) DstFields {
@@ -51,7 +45,8 @@ template <typename T> struct Gradient {
   int wide;  // accumulators
 
   using A = accum_t<T>;
-  template <int N> __device__ __forceinline__ void store(index_t r, index_t c, const A (&x)[N]) const {
+  template <int N> __device__ __forceinline__ void
+  store(index_t r, index_t c, const A (&x)[N]) const {
     if (sizeof(T) == sizeof(A) || wide) {
       store_sums(static_cast<A*>(data) + r * row + c, x);
     } else {
@@ -98,26 +93,26 @@ template <typename T> struct Attention {
 };
 
 // The parameters of every pass; kernels take no structs.
-#define EG_ATTENTION_PARAMETERS(T)                                                                \
-  const T *__restrict__ src, index_t src_row, const T *__restrict__ dst, index_t dst_row,         \
-      const T *__restrict__ value, index_t value_row, const T *__restrict__ edge,                 \
-      index_t edge_row, const void *__restrict__ weights, int weights_are_float,                  \
-      const void *__restrict__ bias, index_t bias_row, int bias_is_float,                         \
-      const accum_t<T> *__restrict__ src_scores, const accum_t<T> *__restrict__ dst_scores,       \
-      int dropout_kind, const void *__restrict__ dropout_mask, index_t dropout_mask_row,          \
+#define EG_ATTENTION_PARAMETERS(T)                                                                 \
+  const T *__restrict__ src, index_t src_row, const T *__restrict__ dst, index_t dst_row,          \
+      const T *__restrict__ value, index_t value_row, const T *__restrict__ edge,                  \
+      index_t edge_row, const void *__restrict__ weights, int weights_are_float,                   \
+      const void *__restrict__ bias, index_t bias_row, int bias_is_float,                          \
+      const accum_t<T>*__restrict__ src_scores, const accum_t<T>*__restrict__ dst_scores,          \
+      int dropout_kind, const void *__restrict__ dropout_mask, index_t dropout_mask_row,           \
       double dropout_scale, unsigned long long dropout_seed, unsigned long long dropout_threshold, \
-      const void *__restrict__ offsets, const void *__restrict__ indices,                         \
-      const void *__restrict__ edge_ids, int wide_ids, int heads, int width, int value_width,     \
+      const void *__restrict__ offsets, const void *__restrict__ indices,                          \
+      const void *__restrict__ edge_ids, int wide_ids, int heads, int width, int value_width,      \
       int edge_width, int concat, int activation, double alpha
 
-#define EG_ATTENTION(T)                                                                        \
-  Attention<T> {                                                                               \
-    {src, src_row, 0}, {dst, dst_row, 0}, {value, value_row, 0}, {edge, edge_row, 0}, weights, \
-        weights_are_float, bias, bias_row, bias_is_float, src_scores, dst_scores,              \
-        {dropout_kind,  dropout_mask, dropout_mask_row,                                        \
-         dropout_scale, dropout_seed, dropout_threshold},                                      \
-        {indices, wide_ids}, {edge_ids, wide_ids}, heads, width, value_width, edge_width,      \
-        concat, activation, static_cast<accum_t<T>>(alpha)                                     \
+#define EG_ATTENTION(T)                                                                           \
+  Attention<T> {                                                                                  \
+    {src, src_row, 0}, {dst, dst_row, 0}, {value, value_row, 0}, {edge, edge_row, 0}, weights,    \
+        weights_are_float, bias, bias_row, bias_is_float, src_scores, dst_scores,                 \
+        {dropout_kind,  dropout_mask, dropout_mask_row,                                           \
+         dropout_scale, dropout_seed, dropout_threshold},                                         \
+        {indices, wide_ids}, {edge_ids, wide_ids}, heads, width, value_width, edge_width, concat, \
+        activation, static_cast<accum_t<T>>(alpha)                                                \
   }
 
 template <typename T, int VEC>
@@ -151,7 +146,8 @@ struct HeadItem {
 };
 __device__ __forceinline__ HeadItem head_item(index_t i, int heads) {
   // 64-bit division is many instructions; few graphs need it.
-  const index_t unit = i >> 32 ? i / heads : static_cast<unsigned>(i) / static_cast<unsigned>(heads);
+  const index_t unit =
+      i >> 32 ? i / heads : static_cast<unsigned>(i) / static_cast<unsigned>(heads);
   return {unit, static_cast<int>(i - unit * heads)};
 }
 
@@ -162,8 +158,8 @@ template <typename A, int VEC> struct Channels {
 
 // <upstream, value> of an edge: the own channels are in registers, others are read.
 template <typename T, int VEC>
-__device__ __forceinline__ accum_t<T> dot_rows(const Lane& t, int width, const T* a, const T* b,
-                                               const T* more) {
+__device__ __forceinline__ accum_t<T>
+dot_rows(const Lane& t, int width, const T* a, const T* b, const T* more) {
   using A = accum_t<T>;
   A sum = A(0);
 #pragma unroll 1
@@ -185,9 +181,8 @@ __device__ __forceinline__ accum_t<T> dot_rows(const Lane& t, int width, const T
 
 // Reads what is constant along a row into `own`: weights, and the row of one end.
 template <typename T, int VEC, typename Score>
-__device__ __forceinline__ void
-own_row(const Attention<T>& p, const Lane& t, int h, const T* row, accum_t<T> (&to)[VEC],
-        accum_t<T> (&w)[VEC]) {
+__device__ __forceinline__ void own_row(const Attention<T>& p, const Lane& t, int h, const T* row,
+                                        accum_t<T> (&to)[VEC], accum_t<T> (&w)[VEC]) {
   if constexpr (!Score::kPerHead) {
     const bool inside = t.channel < p.width;
     load_or_zero<T, VEC>(to, row + t.channel, inside);
@@ -206,7 +201,8 @@ raw_logit(const Attention<T>& p, const Lane& t, index_t j, index_t i, index_t id
   if constexpr (Score::kPerHead) {
     if (p.edge.data) {
       const T* f = p.edge.at(0, id) + static_cast<index_t>(h) * p.edge_width;
-      const index_t w = 2 * static_cast<index_t>(p.heads) * p.width + static_cast<index_t>(h) * p.edge_width;
+      const index_t w =
+          2 * static_cast<index_t>(p.heads) * p.width + static_cast<index_t>(h) * p.edge_width;
       for (int c = t.lane * VEC; c < p.edge_width; c += t.lanes * VEC) {
         A features[VEC];
         load_vec<T, VEC>(features, f + c);
@@ -226,7 +222,8 @@ raw_logit(const Attention<T>& p, const Lane& t, index_t j, index_t i, index_t id
         Channels<A, VEC> other;
         load_vec<T, VEC>(other.x, p.src.at(0, j) + at + c);
         load_vec<T, VEC>(other.y, p.dst.at(0, i) + at + c);
-        load_or_zero<T, VEC>(other.f, p.edge.data ? p.edge.at(0, id) + at + c : nullptr, p.edge.data);
+        load_or_zero<T, VEC>(other.f, p.edge.data ? p.edge.at(0, id) + at + c : nullptr,
+                             p.edge.data);
         if constexpr (Score::kHasWeights) p.template load_weights<VEC>(other.w, at + c, true);
         sum += Score::template sum<A, VEC>(other, p.activation, p.alpha);
       }

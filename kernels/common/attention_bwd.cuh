@@ -29,11 +29,13 @@ template <typename T, int VEC, typename Score> struct BackwardWalk {
   Channels<A, VEC> own;
   A g[VEC];  // gradient of the own channels of values
 
-  __device__ __forceinline__ BackwardWalk(const Attention<T>& attention, const Upstream<T>& upstream,
-                                          const Lane& lane)
+  __device__ __forceinline__ BackwardWalk(const Attention<T>& attention,
+                                          const Upstream<T>& upstream, const Lane& lane)
       : p(attention), up(upstream), t(lane) {}
 
-  __device__ __forceinline__ A share() const { return p.concat ? A(1) : A(1) / static_cast<A>(p.heads); }
+  __device__ __forceinline__ A share() const {
+    return p.concat ? A(1) : A(1) / static_cast<A>(p.heads);
+  }
   __device__ __forceinline__ const T* gradient_of(index_t row, int h) const {
     return up.gradient.at(0, row) + (p.concat ? static_cast<index_t>(h) * p.value_width : 0);
   }
@@ -70,8 +72,7 @@ row_shift(const BackwardWalk<T, VEC, Score>& walk, const T* output, index_t outp
   const index_t column = static_cast<index_t>(h) * p.value_width;
   const T* near = output ? output + row * output_row + (p.concat ? column : 0)
                          : p.value.at(0, p.indices[first]) + column;
-  const A sum =
-      dot_rows<T, VEC>(walk.t, p.value_width, walk.gradient_of(row, h), near, nullptr);
+  const A sum = dot_rows<T, VEC>(walk.t, p.value_width, walk.gradient_of(row, h), near, nullptr);
   const A shift = team_sum(sum, walk.t.lanes, walk.t.mask) * walk.share();
   return shift - shift == A(0) ? shift : A(0);  // a masked first edge may hold anything
 }
@@ -92,8 +93,10 @@ attention_bwd_dst(void* __restrict__ grad_dst, index_t grad_dst_row, int grad_ds
   using A = accum_t<T>;
   constexpr int R = Score::kPerHead ? 1 : VEC;
   const Attention<T> p = EG_ATTENTION(T);
-  const Upstream<T> up{
-      {grad_output, grad_output_row, 0}, grad_attention, grad_attention_row, grad_attention_is_double};
+  const Upstream<T> up{{grad_output, grad_output_row, 0},
+                       grad_attention,
+                       grad_attention_row,
+                       grad_attention_is_double};
   const Ids starts{offsets, wide_ids};
   const Pieces pieces{piece_row, piece_begin, piece_end, n_items, limit};
   const Gradient<T> gradient{grad_dst, grad_dst_row, grad_dst_is_wide};
@@ -129,7 +132,7 @@ attention_bwd_dst(void* __restrict__ grad_dst, index_t grad_dst_row, int grad_ds
         }
         const A sum = raw_logit<T, VEC, Score>(p, t, j, row, id, h, walk.own);
         const auto l = Score::template logit<A>(sum, activation, p.alpha);
-        const A a = softmax_term<ScalarExp>(l.value + bias, f.max) * f.inverse;
+        const A a = softmax_term(l.value + bias, f.max) * f.inverse;
         const A d = walk.coefficient_gradient(j, row, id, h, p.dropout.template factor<A>(id, h));
         const A ad = a * (d - f.shift);
         f.mean += ad;
@@ -171,9 +174,9 @@ attention_bwd_dst(void* __restrict__ grad_dst, index_t grad_dst_row, int grad_ds
 
 // dz = delta act'(z) is what the edge's part of a score gets (GAT): its gradient, and its weights'.
 template <typename T, int VEC>
-__device__ __forceinline__ void edge_part(const Attention<T>& p, const Lane& t,
-                                          const Gradient<T>& to, index_t id, int h, accum_t<T> dz,
-                                          bool masked, accum_t<T>* weight_sums) {
+__device__ __forceinline__ void
+edge_part(const Attention<T>& p, const Lane& t, const Gradient<T>& to, index_t id, int h,
+          accum_t<T> dz, bool masked, accum_t<T>* weight_sums) {
   using A = accum_t<T>;
   const index_t at = static_cast<index_t>(h) * p.edge_width;
   const index_t weights = 2 * static_cast<index_t>(p.heads) * p.width + at;
@@ -194,7 +197,8 @@ __device__ __forceinline__ void edge_part(const Attention<T>& p, const Lane& t,
   }
 }
 
-// Turns a source's sums into its gradients; a piece's are parts of sums, the first has the own part.
+// Turns a source's sums into its gradients; a piece's are parts of sums, the first has the own
+// part.
 template <typename T, int VEC, typename Score, int R>
 __device__ __forceinline__ void
 source_gradients(const BackwardWalk<T, VEC, Score>& walk, index_t j, int h, const accum_t<T>* own,
@@ -212,7 +216,7 @@ source_gradients(const BackwardWalk<T, VEC, Score>& walk, index_t j, int h, cons
     load_vec<T, VEC>(x, p.src.at(0, j) + column);
 #pragma unroll
     for (int v = 0; v < VEC; ++v) {
-      weight_sum[v] += sums[0] * x[v];
+      if (sums[0] != A(0)) weight_sum[v] += sums[0] * x[v];  // else the row may hold anything
       values[v] += sums[0] * p.weight(column + v);
       if (own) values[v] += of_own * p.weight(dim + column + v);
     }
@@ -230,8 +234,8 @@ source_gradients(const BackwardWalk<T, VEC, Score>& walk, index_t j, int h, cons
 }
 
 // By source, over the reverse graph. Pieces leave sums like `grad_src` in `partials`, and then sums
-// like `grad_value` where values are apart. `own` has gradients of destinations that are sources: of
-// each channel, or of each head for what its score is of (GAT); it may be `grad_src` itself.
+// like `grad_value` where values are apart. `own` has gradients of destinations that are sources:
+// of each channel, or of each head for what its score is of (GAT); it may be `grad_src` itself.
 template <typename T, int VEC, typename Score>
 __global__ void __launch_bounds__(kBlockThreads, kBackwardBlocks)
 attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
@@ -239,8 +243,8 @@ attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
                   void* __restrict__ grad_edge, index_t grad_edge_row, int grad_edge_is_wide,
                   void* __restrict__ grad_bias, index_t grad_bias_row, int grad_bias_is_wide,
                   accum_t<T>* __restrict__ weight_sums, accum_t<T>* __restrict__ edge_weight_sums,
-                  accum_t<T>* __restrict__ partials, const accum_t<T>* own,
-                  index_t own_stride, index_t n_own, const DstFields<accum_t<T>>* __restrict__ fields,
+                  accum_t<T>* __restrict__ partials, const accum_t<T>* own, index_t own_stride,
+                  index_t n_own, const DstFields<accum_t<T>>* __restrict__ fields,
                   const T* __restrict__ grad_output, index_t grad_output_row,
                   const void* __restrict__ grad_attention, index_t grad_attention_row,
                   int grad_attention_is_double, const void* __restrict__ rev_offsets,
@@ -251,9 +255,12 @@ attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
   using A = accum_t<T>;
   constexpr int R = Score::kPerHead ? 1 : VEC;
   const Attention<T> p = EG_ATTENTION(T);
-  const Upstream<T> up{
-      {grad_output, grad_output_row, 0}, grad_attention, grad_attention_row, grad_attention_is_double};
-  const Ids starts{rev_offsets, wide_ids}, ends{rev_dst, wide_ids}, positions{rev_position, wide_ids};
+  const Upstream<T> up{{grad_output, grad_output_row, 0},
+                       grad_attention,
+                       grad_attention_row,
+                       grad_attention_is_double};
+  const Ids starts{rev_offsets, wide_ids}, ends{rev_dst, wide_ids},
+      positions{rev_position, wide_ids};
   const Ids columns{offsets, wide_ids};
   const Pieces pieces{piece_row, piece_begin, piece_end, n_items, limit};
   const Gradient<T> to_src{grad_src, grad_src_row, grad_src_is_wide};
@@ -277,8 +284,8 @@ attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
       if (item.begin > item.end) continue;
       const int h = at.head;
       const index_t j = item.row, column = static_cast<index_t>(h) * width + t.channel;
-      own_row<T, VEC, Score>(p, t, h, p.src.at(0, j) + static_cast<index_t>(h) * width,
-                             walk.own.x, walk.own.w);
+      own_row<T, VEC, Score>(p, t, h, p.src.at(0, j) + static_cast<index_t>(h) * width, walk.own.x,
+                             walk.own.w);
       A values[VEC] = {}, sums[R] = {};
       for (index_t r = item.begin; r < item.end; ++r) {
         const index_t row = ends[r], id = p.id(positions[r]);
@@ -293,7 +300,7 @@ attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
           }
           const A sum = raw_logit<T, VEC, Score>(p, t, j, row, id, h, walk.own);
           const auto l = Score::template logit<A>(sum, activation, p.alpha);
-          const A alpha_e = softmax_term<ScalarExp>(l.value + bias, f.max) * f.inverse;
+          const A alpha_e = softmax_term(l.value + bias, f.max) * f.inverse;
           const A factor = p.dropout.template factor<A>(id, h);
           const A d = walk.coefficient_gradient(j, row, id, h, factor);
           delta = columns[row + 1] - columns[row] == 1 ? A(0) : alpha_e * ((d - f.shift) - f.mean);
@@ -317,7 +324,7 @@ attention_bwd_src(void* grad_src, index_t grad_src_row, int grad_src_is_wide,
         if constexpr (Score::kPerHead) {
           if (tile == 0 && (grad_edge || edge_weight_sums) && edge)
             edge_part<T, VEC>(p, t, to_edge, id, h, delta * slope, masked,
-                      edge_weight_sums ? edge_weight_sums + team * edge_width : nullptr);
+                              edge_weight_sums ? edge_weight_sums + team * edge_width : nullptr);
         } else if (grad_edge && inside) {
 #pragma unroll
           for (int v = 0; v < VEC; ++v)

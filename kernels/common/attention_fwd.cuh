@@ -32,8 +32,7 @@ template <typename T, int VEC, typename Score> struct ForwardWalk {
     return Score::template logit<A>(sum, p.activation, p.alpha).value + bias;
   }
 
-  __device__ __forceinline__ void run(const Item& item, int h, Softmax<A>& softmax,
-                                      A (&acc)[VEC]) {
+  __device__ __forceinline__ void run(const Item& item, int h, Softmax<A>& softmax, A (&acc)[VEC]) {
     start(item.row, h);
     for (index_t e = item.begin; e < item.end; ++e) {
       const index_t j = p.indices[e], id = p.id(e);
@@ -47,7 +46,7 @@ template <typename T, int VEC, typename Score> struct ForwardWalk {
         for (int i = 0; i < VEC; ++i) v[i] += own.f[i];
       }
       if (l > softmax.max) {
-        const A scale = softmax_term<ScalarExp>(softmax.max, l);
+        const A scale = softmax_term(softmax.max, l);
         softmax.max = l;
         softmax.sum *= scale;
 #pragma unroll
@@ -119,8 +118,8 @@ attention_fwd(T* __restrict__ output, index_t output_row, accum_t<T>* __restrict
 template <typename T, int VEC, typename Score>
 __global__ void __launch_bounds__(kBlockThreads, Score::kForwardBlocks)
 attention_coefficients(void* __restrict__ attention, index_t attention_row, int is_double,
-                       const accum_t<T>* __restrict__ stats, index_t stats_plane,
-                       index_t stats_row, const index_t* __restrict__ piece_row,
+                       const accum_t<T>* __restrict__ stats, index_t stats_plane, index_t stats_row,
+                       const index_t* __restrict__ piece_row,
                        const index_t* __restrict__ piece_begin,
                        const index_t* __restrict__ piece_end, index_t n_items, index_t limit,
                        EG_ATTENTION_PARAMETERS(T)) {
@@ -141,7 +140,7 @@ attention_coefficients(void* __restrict__ attention, index_t attention_row, int 
     for (index_t e = item.begin; e < item.end; ++e) {
       const index_t id = p.id(e);
       const A l = walk.logit(e, p.indices[e], item.row, id, h);
-      const A a = softmax_term<ScalarExp>(l, max) * inverse * p.dropout.template factor<A>(id, h);
+      const A a = softmax_term(l, max) * inverse * p.dropout.template factor<A>(id, h);
       if (t.lane != 0) continue;
       const index_t place = h * attention_row + id;
       if (is_double) {

@@ -15,8 +15,10 @@ EG_HD unsigned long long mix_bits(unsigned long long x) {
 // 32 uniform bits of one edge and head.
 EG_HD unsigned random_bits(unsigned long long seed, index_t edge, int head) {
   const unsigned long long odd = 0x9e3779b97f4a7c15ull;  // 2^64 over the golden ratio
-  const unsigned long long of_edge = mix_bits(mix_bits(seed + odd) ^ static_cast<unsigned long long>(edge));
-  return static_cast<unsigned>(mix_bits(of_edge + odd * (static_cast<unsigned long long>(head) + 1)) >> 32);
+  const unsigned long long of_edge =
+      mix_bits(mix_bits(seed + odd) ^ static_cast<unsigned long long>(edge));
+  return static_cast<unsigned>(
+      mix_bits(of_edge + odd * (static_cast<unsigned long long>(head) + 1)) >> 32);
 }
 
 enum DropoutKind : int { kKeepAll, kMaskFloat, kMaskDouble, kMaskBool, kRandom };
@@ -25,7 +27,7 @@ struct Dropout {
   int kind;
   const void* mask;  // heads x edges, by edge id
   index_t mask_row;
-  double scale;                  // of a kept coefficient: 1 / (1 - p), or 0 if p is 1
+  double scale;                        // of a kept coefficient: 1 / (1 - p), or 0 if p is 1
   unsigned long long seed, threshold;  // bits below the threshold, p * 2^32, are dropped
 
   // What the coefficient of an edge and head is multiplied by.

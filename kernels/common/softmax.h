@@ -1,48 +1,42 @@
-// Softmax over a destination's edges, kept as its largest logit and the sum of exponentials beside
-// that: two numbers from which every coefficient can be made again, and which merge.
+// Softmax of a set taken apart: the greatest logit of a part, and its exponentials summed.
 #pragma once
 #include "common/half.h"
 
-#if !defined(__CUDACC__)
-#include <cmath>
-#endif
-
 namespace edgegrad {
 
-template <typename A> EG_HD A minus_infinity() { return A(bit_cast<float>(0xff800000u)); }
-
-struct ScalarExp {
-  template <typename A> EG_HD static A of(A x) {
 #if defined(__CUDACC__)
-    return exp(x);
+EG_HD float exp_of(float x) { return expf(x); }
+EG_HD double exp_of(double x) { return exp(x); }
 #else
-    return std::exp(x);
+EG_HD float exp_of(float x) { return __builtin_expf(x); }
+EG_HD double exp_of(double x) { return __builtin_exp(x); }
 #endif
-  }
-};
 
-// exp(x - max), and 0 for a masked logit even where all of them are masked.
-template <typename Exp, typename A> EG_HD A softmax_term(A x, A max) {
-  return x == minus_infinity<A>() ? A(0) : Exp::of(x - max);
+template <typename A> EG_HD A minus_infinity() {
+  return static_cast<A>(bit_cast<float>(0xff800000u));
 }
 
-template <typename A> struct Softmax {
-  A max = minus_infinity<A>();
-  A sum = A(0);
+// The greater of two, or NaN if there is one.
+template <typename A> EG_HD A greater(A a, A b) { return b > a || b != b ? b : a; }
 
-  // Takes in the pair of other edges and returns what each side's sums are multiplied by.
-  struct Scales {
-    A mine, others;
-  };
-  EG_HD Scales merge(Softmax other) {
-    const A top = other.max > max ? other.max : max;
-    const Scales scales{softmax_term<ScalarExp>(max, top), softmax_term<ScalarExp>(other.max, top)};
-    sum = sum * scales.mine + other.sum * scales.others;
-    max = top;
-    return scales;
-  }
-  // 1 / sum; 0 where every edge is masked, or there is none.
-  EG_HD A inverse() const { return sum == A(0) ? A(0) : A(1) / sum; }
+// What is subtracted from logits whose greatest is `max`. Where all are -inf there is nothing to
+// bring into range: their exponentials are 0, and 0 / 0 tells so.
+template <typename A> EG_HD A shift_of(A max) { return max == minus_infinity<A>() ? A(0) : max; }
+
+template <typename A> struct SoftmaxPart {
+  A max, sum;  // sum of exp(x - shift_of(max))
 };
+
+template <typename A> EG_HD SoftmaxPart<A> merge(SoftmaxPart<A> a, SoftmaxPart<A> b) {
+  const A max = greater(a.max, b.max), shift = shift_of(max);
+  return {max, a.sum * exp_of(a.max - shift) + b.sum * exp_of(b.max - shift)};
+}
+
+// Parts of a plain sum, beside which its total is merged in the same way.
+template <typename A> struct SumPart {
+  A sum;
+};
+
+template <typename A> EG_HD SumPart<A> merge(SumPart<A> a, SumPart<A> b) { return {a.sum + b.sum}; }
 
 }  // namespace edgegrad

@@ -1,6 +1,7 @@
 // What the host kernels of attention are given; formulas are in kernels/common/attention.cuh.
 #pragma once
 #include "common/dropout.h"
+#include "common/ids.h"
 #include "isa.h"
 #include "rows.h"
 
@@ -17,7 +18,6 @@ struct Attention {
 
   struct Problem {
     DType dtype;  // of features
-    bool wide;    // 64-bit ids
     std::int64_t n_src, n_dst, n_edges;
     std::int64_t heads, dim, value_dim, edge_dim;  // widths of all heads together
     bool concat;
@@ -27,8 +27,8 @@ struct Attention {
     Rows src, dst, value, edge;
     Array weights, bias;
     Dropout dropout;
-    const void *offsets, *indices;
-    const void* edge_ids;  // null: edge ids are CSC positions
+    Ids offsets, indices;
+    Ids edge_ids;  // without data: edge ids are CSC positions
   };
 
   struct Forward {
@@ -42,7 +42,7 @@ struct Attention {
     Array grad_attention;
     // Destinations are the first sources: their gradient goes into grad_src.
     bool own;
-    const void *rev_offsets, *rev_dst, *rev_position;
+    Ids rev_offsets, rev_dst, rev_position;
   };
 
   void (*forward)(const Problem&, const Forward&, const Pieces&);

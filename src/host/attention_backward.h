@@ -7,7 +7,7 @@
 namespace edgegrad::EG_ISA {
 namespace {
 
-template <typename T, typename I, template <typename> class ScoreOf> struct AttentionBackward {
+template <typename T, template <typename> class ScoreOf> struct AttentionBackward {
   using A = accum_t<T>;
   using Problem = Attention::Problem;
   using Score = ScoreOf<T>;
@@ -15,7 +15,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
 
   const Problem& p;
   const Attention::Backward& out;
-  Edges<T, I> edges{p};
+  Edges<T> edges{p};
   Score score{p};
   std::int64_t heads = p.heads, head_size = edges.head_size;
   // Numbers per row of a logit's derivative: one per head (GAT), or one per feature.
@@ -67,8 +67,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
   void value_dots(const EdgeRows<T>& rows, const Space<A>& s) const {
     for (std::int64_t c = 0; c < p.value_dim; c += kWidth) {
       Pack<A> value = load_row(rows.value, c, p.value_dim);
-      if (Score::kEdgeInValue && rows.edge != nullptr)
-        value += load_row(rows.edge, c, p.value_dim);
+      if (Score::kEdgeInValue && rows.edge != nullptr) value += load_row(rows.edge, c, p.value_dim);
       store(s.products + c, Pack<A>(load(s.upstream + c) * value));
     }
     sum_heads(s.products, heads, edges.value_width, s.dots);
@@ -93,21 +92,20 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     score.of_destination(p.dst.at<T>(0, r), s, s.destination);
     for (std::int64_t h = 0; h < heads; ++h) {
       of_dst[kMax * heads + h] = out.stats.at<A>(0, r)[h];
-      of_dst[kInverse * heads + h] =
-          Softmax<A>{A(0), out.stats.at<A>(1, r)[h]}.inverse();
+      of_dst[kInverse * heads + h] = Softmax<A>{A(0), out.stats.at<A>(1, r)[h]}.inverse();
       of_dst[kScore * heads + h] = s.destination[h];
     }
     shift(r, s, of_dst + kShift * heads);
   }
 
   // Any constant may be taken from the gradients of a row's coefficients. One near their mean keeps
-  // what features have in common out of the sums: <upstream, output>, or without the output <upstream, first value>.
+  // what features have in common out of the sums: <upstream, output>, or without the output
+  // <upstream, first value>.
   void shift(std::int64_t r, const Space<A>& s, A* to) const {
-    const std::int64_t first = edges.offset(r);
+    const std::int64_t first = p.offsets[r];
     const T* row = out.output.data != nullptr ? out.output.at<T>(0, r)
-                   : first < edges.offset(r + 1)
-                       ? p.value.at<T>(0, edges.source(first))
-                       : nullptr;
+                   : first < p.offsets[r + 1] ? p.value.at<T>(0, p.indices[first])
+                                              : nullptr;
     for (std::int64_t h = 0; h < heads; ++h) {
       const std::int64_t from = out.output.data != nullptr && !p.concat ? 0 : h * edges.value_width;
       A dot = A(0);
@@ -125,8 +123,9 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     for (std::int64_t c = 0; c < dst_state_size(); ++c) state[c] = A(0);
     prepare(part.row, s, of_dst);
     for (std::int64_t e = part.begin; e < part.end; ++e) {
-      EdgeRows<T> rows = edges.rows(e, edges.source(e), part.row);
-      if (e + kAhead < p.n_edges) prefetch_row(p.value.at<T>(0, edges.source(e + kAhead)), p.value_dim);
+      EdgeRows<T> rows = edges.rows(e, p.indices[e], part.row);
+      if (e + kAhead < p.n_edges)
+        prefetch_row(p.value.at<T>(0, p.indices[e + kAhead]), p.value_dim);
       const std::int64_t masked = edges.count_masked(rows.id);
       if (masked == heads) continue;
       if (masked > 0) edges.blank(&rows, s.blank);
@@ -176,13 +175,13 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     for (std::int64_t c = 0; c < src_state_size(); ++c) state[c] = A(0);
     A* weight_sums =
         kept.src_sums == nullptr ? nullptr : kept.src_sums + part.slot * weights_size();
-    const I* dst = static_cast<const I*>(out.rev_dst);
-    const I* position = static_cast<const I*>(out.rev_position);
+    const Ids &dst = out.rev_dst, &position = out.rev_position;
     score.of_source(p.src.at<T>(0, part.row), s, s.source);
     for (std::int64_t r = part.begin; r < part.end; ++r) {
       const std::int64_t i = dst[r];
       if (r + kAhead < p.n_edges) {
-        prefetch_row(out.grad_output.at<T>(0, dst[r + kAhead]), p.value_dim / (p.concat ? 1 : heads));
+        prefetch_row(out.grad_output.at<T>(0, dst[r + kAhead]),
+                     p.value_dim / (p.concat ? 1 : heads));
         prefetch_row(fields(kept, dst[r + kAhead]), kDstFields * heads);
       }
       EdgeRows<T> rows = edges.rows(position[r], part.row, i);
@@ -200,7 +199,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
       upstream(i, masked > 0 ? &rows : nullptr, s.upstream);
       score.logits(rows, Side::kSource, s, s.logits);
       coefficients(rows, of_dst, s);
-      const bool only = edges.offset(i + 1) - edges.offset(i) == 1;
+      const bool only = p.offsets[i + 1] - p.offsets[i] == 1;
       for (std::int64_t h = 0; h < heads; ++h) {
         s.delta[h] = only ? A(0) : s.alpha[h] * (s.dots[h] - of_dst[kMean * heads + h]);
         s.alpha[h] *= p.dropout.factor<A>(rows.id, static_cast<int>(h));
@@ -269,7 +268,9 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
   static constexpr std::int64_t kAhead = 4;
 
   // A slot of sums by source: those of the source part, then (GAT) of the edge part.
-  std::int64_t weights_size() const { return Score::kPerHead ? 2 * edges.row_size : edges.row_size; }
+  std::int64_t weights_size() const {
+    return Score::kPerHead ? 2 * edges.row_size : edges.row_size;
+  }
 
   // A weight gradient is the sum over slots, in order.
   void write_weights(const A* sums, std::int64_t slots, std::int64_t size, std::int64_t at,
@@ -282,13 +283,11 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
   }
 
   void run(const Pieces& by_dst, const Pieces& by_src) const {
-    const I* offsets = static_cast<const I*>(p.offsets);
-    const I* rev_offsets = static_cast<const I*>(out.rev_offsets);
     const bool weights = bool(out.grad_weights);
     const bool sources =
         weights || out.grad_src || out.grad_value || out.grad_edge || out.grad_bias;
-    const std::int64_t dst_work = edges.chunk_work(offsets, p.n_dst);
-    const std::int64_t dst_slots = count_chunks(offsets, p.n_dst, dst_work) + by_dst.count;
+    const std::int64_t dst_work = edges.chunk_work(p.offsets, p.n_dst);
+    const std::int64_t dst_slots = count_chunks(p.offsets, p.n_dst, dst_work) + by_dst.count;
     const bool own = out.own && out.grad_src, in_place = out.grad_src.dtype == accumulator();
     const Scratch<A> spaces(num_threads() * thread_size());
     const Scratch<A> destinations(p.n_dst * kDstFields * heads + kWidth);
@@ -307,10 +306,11 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
       return spaces.get() + part.thread * thread_size();
     };
     for_parts<A>(
-        offsets, p.n_dst, by_dst, dst_work, dst_state_size(),
+        p.offsets, p.n_dst, by_dst, dst_work, dst_state_size(),
         [&](const Part& part, A* state) {
           // Pieces of a row may be walked at once, each with fields of its own.
-          walk_destination(part, state, edges.space(memory(part)), memory(part) + edges.space_size());
+          walk_destination(part, state, edges.space(memory(part)),
+                           memory(part) + edges.space_size());
         },
         [](std::int64_t) -> A* { return nullptr; },
         [&](A* total, const A* other) {
@@ -322,15 +322,15 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
           prepare(part.row, space, of_dst);
           finish_destination(part, state, space, of_dst, kept);
         });
-    if (sources) run_sources(rev_offsets, by_src, kept, spaces.get());
+    if (sources) run_sources(by_src, kept, spaces.get());
     if (weights && Score::kPerHead)
       write_weights(dst_sums.get(), dst_slots, edges.row_size, 0, p.dim, p.dim,
                     edges.space(spaces.get()).wide);
   }
 
-  void run_sources(const I* offsets, const Pieces& pieces, Kept kept, A* spaces) const {
-    const std::int64_t work = edges.chunk_work(offsets, p.n_src), size = weights_size();
-    const std::int64_t slots = count_chunks(offsets, p.n_src, work) + pieces.count;
+  void run_sources(const Pieces& pieces, Kept kept, A* spaces) const {
+    const std::int64_t work = edges.chunk_work(out.rev_offsets, p.n_src), size = weights_size();
+    const std::int64_t slots = count_chunks(out.rev_offsets, p.n_src, work) + pieces.count;
     const bool weights = bool(out.grad_weights);
     const Scratch<A> sums(weights ? slots * size : 0);
     for (std::int64_t i = 0; weights && i < slots * size; ++i) sums[i] = A(0);
@@ -339,7 +339,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
       return edges.space(spaces + part.thread * thread_size());
     };
     for_parts<A>(
-        offsets, p.n_src, pieces, work, src_state_size(),
+        out.rev_offsets, p.n_src, pieces, work, src_state_size(),
         [&](const Part& part, A* state) { walk_source(part, state, space(part), kept); },
         [](std::int64_t) -> A* { return nullptr; },
         [&](A* total, const A* other) {

@@ -24,9 +24,11 @@ inline std::int64_t columns(nb::handle a) {
   return view == nullptr ? 0 : view->shape[view->ndim - 1];
 }
 
-inline Dropout dropout_of(nb::handle mask, double scale, std::uint64_t seed, std::uint64_t threshold) {
+inline Dropout
+dropout_of(nb::handle mask, double scale, std::uint64_t seed, std::uint64_t threshold) {
   const ArrayView* view = view_or_null(mask);
-  if (view == nullptr) return {threshold > 0 ? kRandom : kKeepAll, nullptr, 0, scale, seed, threshold};
+  if (view == nullptr)
+    return {threshold > 0 ? kRandom : kKeepAll, nullptr, 0, scale, seed, threshold};
   const int kind = view->dtype == DType::boolean   ? kMaskBool
                    : view->dtype == DType::float64 ? kMaskDouble
                                                    : kMaskFloat;
@@ -51,7 +53,10 @@ inline Attention::Problem problem(const nb::tuple& inputs, const nb::tuple& opti
   Attention::Problem p{};
   View src = nb::cast<View>(inputs[0]), offsets = nb::cast<View>(graph.offsets);
   p.dtype = src.dtype;
-  p.wide = offsets.dtype == DType::int64;
+  const auto ids = [&](nb::handle a) -> Ids {
+    const ArrayView* view = view_or_null(a);
+    return {view == nullptr ? nullptr : view->data, offsets.dtype == DType::int64};
+  };
   p.n_src = graph.n_src_nodes;
   p.n_dst = graph.n_dst_nodes;
   p.n_edges = graph.n_indices;
@@ -69,10 +74,9 @@ inline Attention::Problem problem(const nb::tuple& inputs, const nb::tuple& opti
   p.activation = nb::cast<int>(options[2]);
   p.alpha = nb::cast<double>(options[3]);
   p.dropout = dropout_of(dropout);
-  p.offsets = offsets.data;
-  p.indices = nb::cast<View>(graph.indices).data;
-  const ArrayView* ids = view_or_null(graph.map_csc_to_coo);
-  p.edge_ids = ids == nullptr ? nullptr : ids->data;
+  p.offsets = ids(graph.offsets);
+  p.indices = ids(graph.indices);
+  p.edge_ids = ids(graph.map_csc_to_coo);
   return p;
 }
 
@@ -96,11 +100,21 @@ void attention_backward(const nb::tuple& gradients, const nb::tuple& read, bool 
                         const nb::tuple& by_src) {
   const Attention::Problem p = problem(inputs, options, dropout, graph);
   const auto at = [&](int i) { return array_of(gradients[i]); };
-  const Attention::Backward out{at(0), at(1), at(2), at(3), at(4), at(5),
-                                rows_or_null(read[0]), rows_or_null(read[1]), rows_or_null(read[2]),
-                                array_of(read[3]), own,
-                                nb::cast<View>(reverse[0]).data, nb::cast<View>(reverse[1]).data,
-                                nb::cast<View>(reverse[2]).data};
+  const auto ids = [&](int i) { return Ids{nb::cast<View>(reverse[i]).data, p.offsets.wide}; };
+  const Attention::Backward out{at(0),
+                                at(1),
+                                at(2),
+                                at(3),
+                                at(4),
+                                at(5),
+                                rows_or_null(read[0]),
+                                rows_or_null(read[1]),
+                                rows_or_null(read[2]),
+                                array_of(read[3]),
+                                own,
+                                ids(0),
+                                ids(1),
+                                ids(2)};
   const Pieces dst_cut = pieces_of(by_dst), src_cut = pieces_of(by_src);
   const nb::gil_scoped_release release;
   Kernels().backward(p, out, dst_cut, src_cut);
@@ -111,8 +125,8 @@ void bind_attention(nb::module_& m, const char* forward, const char* backward) {
   m.def(forward, &attention_forward<Kernels>, nb::arg("outputs"), nb::arg("inputs"),
         nb::arg("options"), nb::arg("dropout"), nb::arg("graph"), nb::arg("pieces"));
   m.def(backward, &attention_backward<Kernels>, nb::arg("gradients"), nb::arg("read"),
-        nb::arg("own"), nb::arg("inputs"), nb::arg("options"), nb::arg("dropout"),
-        nb::arg("graph"), nb::arg("reverse"), nb::arg("by_dst"), nb::arg("by_src"));
+        nb::arg("own"), nb::arg("inputs"), nb::arg("options"), nb::arg("dropout"), nb::arg("graph"),
+        nb::arg("reverse"), nb::arg("by_dst"), nb::arg("by_src"));
 }
 
 }  // namespace

@@ -3,13 +3,18 @@
 #pragma once
 #include "attention.h"
 #include "common/activation.h"
-#include "common/softmax.h"
+#include "common/running_softmax.h"
 #include "heads.h"
 #include "row_loop.h"
 #include "simd_math.h"
 
 namespace edgegrad::EG_ISA {
 namespace {
+
+struct PackExp {
+  static EG_INLINE Pack<float> of(Pack<float> x) { return exp_pack<float>(x); }
+  static EG_INLINE Pack<double> of(Pack<double> x) { return exp_pack<double>(x); }
+};
 
 // The rows an edge joins; `value` is what its coefficient multiplies.
 template <typename T> struct EdgeRows {
@@ -19,7 +24,7 @@ template <typename T> struct EdgeRows {
 
 // Scratch of one thread, for edges and rows; all of it padded.
 template <typename A> struct Space {
-  A *products, *direction, *values, *upstream, *wide, *wide2;  // a row of features each
+  A *products, *direction, *values, *upstream, *wide, *wide2;      // a row of features each
   A *logits, *source, *destination, *alpha, *dots, *delta, *sums;  // a number per head each
   void* blank;                                                     // kBlanks rows of features
 };
@@ -31,7 +36,7 @@ enum class Side { kNone, kDestination, kSource };
 
 constexpr int kBlanks = 3;
 
-template <typename T, typename I> struct Edges {
+template <typename T> struct Edges {
   using A = accum_t<T>;
   using Problem = Attention::Problem;
   static constexpr int kWidth = kLanes<A>;
@@ -53,15 +58,11 @@ template <typename T, typename I> struct Edges {
   Space<A> space(A* from) const {
     const auto take = [&](std::int64_t n) { return from += n, from - n; };
     const std::int64_t r = row_size, h = head_size;
-    return {take(r), take(r), take(r), take(r), take(r), take(r),
-            take(h), take(h), take(h), take(h), take(h), take(h), take(h), take(kBlanks * r)};
+    return {take(r), take(r), take(r), take(r), take(r), take(r), take(h),
+            take(h), take(h), take(h), take(h), take(h), take(h), take(kBlanks * r)};
   }
 
-  std::int64_t id(std::int64_t e) const {
-    return p.edge_ids == nullptr ? e : std::int64_t(static_cast<const I*>(p.edge_ids)[e]);
-  }
-  std::int64_t offset(std::int64_t r) const { return static_cast<const I*>(p.offsets)[r]; }
-  std::int64_t source(std::int64_t e) const { return static_cast<const I*>(p.indices)[e]; }
+  std::int64_t id(std::int64_t e) const { return p.edge_ids.data == nullptr ? e : p.edge_ids[e]; }
 
   EdgeRows<T> rows(std::int64_t e, std::int64_t src, std::int64_t dst) const {
     const std::int64_t edge = id(e);
@@ -77,8 +78,7 @@ template <typename T, typename I> struct Edges {
   // Heads that a bias of -inf masks: nothing of the edge may reach them, not even a NaN.
   std::int64_t count_masked(std::int64_t edge) const {
     std::int64_t n = 0;
-    for (std::int64_t h = 0; p.bias && h < heads; ++h)
-      n += bias(edge, h) == minus_infinity<A>();
+    for (std::int64_t h = 0; p.bias && h < heads; ++h) n += bias(edge, h) == minus_infinity<A>();
     return n;
   }
 
@@ -128,9 +128,9 @@ template <typename T, typename I> struct Edges {
   }
 
   // Chunks of rows that weight gradients are added up in: few, so that their sums are small.
-  template <typename O> std::int64_t chunk_work(const O* offsets, std::int64_t n_rows) const {
+  static std::int64_t chunk_work(const Ids& offsets, std::int64_t n_rows) {
     constexpr std::int64_t kMostChunks = 256;
-    const std::int64_t work = (std::int64_t(offsets[n_rows]) + n_rows) / kMostChunks + 1;
+    const std::int64_t work = (offsets[n_rows] + n_rows) / kMostChunks + 1;
     return work > kChunkWork ? work : kChunkWork;
   }
 };

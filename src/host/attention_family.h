@@ -6,39 +6,28 @@
 namespace edgegrad::EG_ISA {
 namespace {
 
-template <typename T, typename Call> void with_index(bool wide, const Call& call) {
-  if (wide) {
-    call(T{}, std::int64_t{});
-  } else {
-    call(T{}, std::int32_t{});
-  }
-}
-
 template <typename Call> void with_types(const Attention::Problem& p, const Call& call) {
   switch (p.dtype) {
     case DType::float16:
-      return with_index<half_t>(p.wide, call);
+      return call(half_t{});
     case DType::bfloat16:
-      return with_index<bfloat16_t>(p.wide, call);
+      return call(bfloat16_t{});
     case DType::float32:
-      return with_index<float>(p.wide, call);
+      return call(float{});
     default:
-      return with_index<double>(p.wide, call);
+      return call(double{});
   }
 }
 
 template <template <typename> class ScoreOf>
 constexpr Attention kAttention = {
     [](const Attention::Problem& p, const Attention::Forward& out, const Pieces& pieces) {
-      with_types(p, [&](auto t, auto i) {
-        AttentionForward<decltype(t), decltype(i), ScoreOf>{p, out}.run(pieces);
-      });
+      with_types(p, [&](auto t) { AttentionForward<decltype(t), ScoreOf>{p, out}.run(pieces); });
     },
     [](const Attention::Problem& p, const Attention::Backward& out, const Pieces& by_dst,
        const Pieces& by_src) {
-      with_types(p, [&](auto t, auto i) {
-        AttentionBackward<decltype(t), decltype(i), ScoreOf>{p, out}.run(by_dst, by_src);
-      });
+      with_types(
+          p, [&](auto t) { AttentionBackward<decltype(t), ScoreOf>{p, out}.run(by_dst, by_src); });
     },
 };
 
@@ -48,9 +37,10 @@ template <typename T> class Weights {
   using A = accum_t<T>;
   Weights(const Attention::Problem& p, std::int64_t at, std::int64_t n) : data_(padded<A>(n)) {
     for (std::int64_t c = 0; c < padded<A>(n); ++c)
-      data_[c] = c >= n                         ? A(0)
-                 : p.weights.dtype == p.dtype ? A(widen(p.weights.rows.template at<T>(0, 0)[at + c]))
-                                              : A(p.weights.rows.template at<float>(0, 0)[at + c]);
+      data_[c] = c >= n ? A(0)
+                 : p.weights.dtype == p.dtype
+                     ? A(widen(p.weights.rows.template at<T>(0, 0)[at + c]))
+                     : A(p.weights.rows.template at<float>(0, 0)[at + c]);
   }
   const A* get() const { return data_.get(); }
 

@@ -6,7 +6,7 @@
 namespace edgegrad::EG_ISA {
 namespace {
 
-template <typename T, typename I, template <typename> class ScoreOf> struct AttentionForward {
+template <typename T, template <typename> class ScoreOf> struct AttentionForward {
   using A = accum_t<T>;
   using Problem = Attention::Problem;
   using Score = ScoreOf<T>;
@@ -15,7 +15,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
 
   const Problem& p;
   const Attention::Forward& out;
-  Edges<T, I> edges{p};
+  Edges<T> edges{p};
   Score score{p};
   std::int64_t heads = p.heads, head_size = edges.head_size;
   std::int64_t state_size = 2 * head_size + edges.row_size;  // maxima, sums, values
@@ -46,8 +46,8 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     int n = 0;
     for (std::int64_t e = first; e < last; ++e) {
       const std::int64_t ahead = e + kBlockEdges;
-      if (ahead < p.n_edges) prefetch_row(p.value.at<T>(0, edges.source(ahead)), p.value_dim);
-      rows[n] = edges.rows(e, edges.source(e), part.row);
+      if (ahead < p.n_edges) prefetch_row(p.value.at<T>(0, p.indices[ahead]), p.value_dim);
+      rows[n] = edges.rows(e, p.indices[e], part.row);
       const std::int64_t masked = edges.count_masked(rows[n].id);
       if (masked == heads && heads > 0) continue;
       if (masked > 0) edges.blank(&rows[n], b.blank + n * kBlanks * edges.row_size);
@@ -89,8 +89,9 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     bool changed = false;
     for (std::int64_t h = 0; h < heads; ++h) {
       A top = max[h];
-      for (int i = 0; i < n; ++i) top = b.logits[i * heads + h] > top ? b.logits[i * heads + h] : top;
-      const A scale = top == max[h] ? A(1) : softmax_term<ScalarExp>(max[h], top);
+      for (int i = 0; i < n; ++i)
+        top = b.logits[i * heads + h] > top ? b.logits[i * heads + h] : top;
+      const A scale = top == max[h] ? A(1) : softmax_term(max[h], top);
       changed = changed || top != max[h];
       b.edge.delta[h] = scale;
       sum[h] *= scale;
@@ -111,23 +112,24 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     constexpr int kTile = 4;
     const std::int64_t dim = p.value_dim;
     std::int64_t c = 0;
-    for (; c + kTile * kWidth <= dim; c += kTile * kWidth) add_tile<kTile>(values, rows, wide, n, c);
+    for (; c + kTile * kWidth <= dim; c += kTile * kWidth)
+      add_tile<kTile>(values, rows, wide, n, c);
     for (; c < dim; c += kWidth) add_tile<1>(values, rows, wide, n, c);
   }
 
   template <int NV>
-  EG_INLINE void add_tile(A* values, const EdgeRows<T>* rows, const A* wide, int n,
-                          std::int64_t c) const {
+  EG_INLINE void
+  add_tile(A* values, const EdgeRows<T>* rows, const A* wide, int n, std::int64_t c) const {
     Pack<A> acc[NV];
     for (int v = 0; v < NV; ++v) acc[v] = load(values + c + v * kWidth);
     for (int i = 0; i < n; ++i) {
       const A* k = wide + i * edges.row_size + c;
       for (int v = 0; v < NV; ++v) {
-        Pack<A> x = NV > 1 ? load(rows[i].value + c + v * kWidth)
-                           : load_row(rows[i].value, c, p.value_dim);
+        Pack<A> x =
+            NV > 1 ? load(rows[i].value + c + v * kWidth) : load_row(rows[i].value, c, p.value_dim);
         if (Score::kEdgeInValue && rows[i].edge != nullptr)
-          x += NV > 1 ? load(rows[i].edge + c + v * kWidth)
-                      : load_row(rows[i].edge, c, p.value_dim);
+          x +=
+              NV > 1 ? load(rows[i].edge + c + v * kWidth) : load_row(rows[i].edge, c, p.value_dim);
         acc[v] += load(k + v * kWidth) * x;
       }
     }
@@ -175,7 +177,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
     destination(part.row, space);
     for (std::int64_t h = 0; h < heads; ++h) space.dots[h] = Softmax<A>{max[h], sum[h]}.inverse();
     for (std::int64_t e = part.begin; e < part.end; ++e) {
-      EdgeRows<T> rows = edges.rows(e, edges.source(e), part.row);
+      EdgeRows<T> rows = edges.rows(e, p.indices[e], part.row);
       score.of_source(rows.src, space, space.source);
       score.logits(rows, Side::kNone, space, space.logits);
       edges.add_bias(rows.id, space.logits);
@@ -197,7 +199,7 @@ template <typename T, typename I, template <typename> class ScoreOf> struct Atte
       return block(blocks.get() + part.thread * block_size());
     };
     for_parts<A>(
-        static_cast<const I*>(p.offsets), p.n_dst, pieces, kChunkWork, state_size,
+        p.offsets, p.n_dst, pieces, kChunkWork, state_size,
         [&](const Part& part, A* state) { walk(part, state, of(part)); },
         [](std::int64_t) -> A* { return nullptr; },
         [&](A* total, const A* other) { merge(total, other); },

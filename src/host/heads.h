@@ -11,7 +11,8 @@ template <typename A> EG_INLINE std::int64_t padded(std::int64_t n) {
 }
 
 // Columns c and on of a caller's row of n, which ends at its last element.
-template <typename T> EG_INLINE Pack<accum_t<T>> load_row(const T* row, std::int64_t c, std::int64_t n) {
+template <typename T> EG_INLINE Pack<accum_t<T>>
+load_row(const T* row, std::int64_t c, std::int64_t n) {
   return c + kLanes<accum_t<T>> <= n ? load(row + c) : load_part(row + c, static_cast<int>(n - c));
 }
 
@@ -57,25 +58,23 @@ template <typename A> EG_INLINE void add_products(A* to, const A* k, const A* v,
     store(to + c, Pack<A>(load(to + c) + load(k + c) * load(v + c)));
 }
 
-// to += k * row, of a caller.
+// to += k * row, of a caller; where k is 0 the row may hold anything.
 template <typename A, typename T>
 EG_INLINE void add_row_products(A* to, const A* k, const T* row, std::int64_t n) {
-  for (std::int64_t c = 0; c < n; c += kLanes<A>)
-    store(to + c, Pack<A>(load(to + c) + load(k + c) * load_row(row, c, n)));
+  for (std::int64_t c = 0; c < n; c += kLanes<A>) {
+    const Pack<A> factor = load(k + c), product = factor * load_row(row, c, n);
+    store(to + c, Pack<A>(load(to + c) + (factor == Pack<A>{} ? Pack<A>{} : product)));
+  }
 }
 
 // sums[h] = <v[h], row[h]>
 template <typename A, typename T>
-EG_INLINE void dot_heads(const A* v, const T* row, std::int64_t heads, std::int64_t width,
-                         A* products, A* sums) {
+EG_INLINE void
+dot_heads(const A* v, const T* row, std::int64_t heads, std::int64_t width, A* products, A* sums) {
   const std::int64_t n = heads * width;
   for (std::int64_t c = 0; c < n; c += kLanes<A>)
     store(products + c, Pack<A>(load(v + c) * load_row(row, c, n)));
   sum_heads(products, heads, width, sums);
-}
-
-template <typename A, typename T> EG_INLINE void widen_row(A* to, const T* row, std::int64_t n) {
-  for (std::int64_t c = 0; c < n; ++c) to[c] = A(widen(row[c]));
 }
 
 }  // namespace edgegrad::EG_ISA

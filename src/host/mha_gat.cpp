@@ -29,13 +29,15 @@ template <typename T> struct GatScore {
   }
 
   void logits(const EdgeRows<T>& rows, Side side, const Space<A>& s, A* to) const {
-    if (rows.edge != nullptr) dot_heads(edge.get(), rows.edge, heads, edge_width, s.products, s.sums);
+    if (rows.edge != nullptr)
+      dot_heads(edge.get(), rows.edge, heads, edge_width, s.products, s.sums);
     for (std::int64_t h = 0; h < heads; h += kLanes<A>) {
       Pack<A> z = load(s.source + h) + load(s.destination + h);
       if (rows.edge != nullptr) z += load(s.sums + h);
       const auto activated = activate<PackExp>(p.activation, z, A(p.alpha));
       // `to` may be in the middle of a block's logits.
-      store_part(to + h, activated.value, static_cast<int>(heads - h < kLanes<A> ? heads - h : kLanes<A>));
+      store_part(to + h, activated.value,
+                 static_cast<int>(heads - h < kLanes<A> ? heads - h : kLanes<A>));
       if (side != Side::kNone) store(s.direction + h, activated.slope);
     }
   }

@@ -18,7 +18,7 @@ struct Part {
 // next piece of a row, finish(part, state) gets each row's total. A row that offers a place of its
 // own by direct(row) has its state there, unless it is cut.
 template <typename A, typename O, typename Walk, typename Direct, typename Merge, typename Finish>
-void for_parts(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t work,
+void for_parts(const O& offsets, std::int64_t rows, const Pieces& pieces, std::int64_t work,
                std::int64_t width, const Walk& walk, const Direct& direct, const Merge& merge,
                const Finish& finish) {
   const int threads = num_threads();
@@ -50,7 +50,7 @@ void for_parts(const O* offsets, std::int64_t rows, const Pieces& pieces, std::i
 
 // for_parts where states are sums: compute(row, begin, end, sums), finish(row, sums).
 template <typename A, typename O, typename Compute, typename Direct, typename Finish>
-void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
+void for_rows(const O& offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
               const Compute& compute, const Direct& direct, const Finish& finish) {
   for_parts<A>(
       offsets, rows, pieces, kChunkWork, width,

@@ -44,7 +44,7 @@ BIAS = Arg(
     keyword=True,
 )
 SCRATCH = (
-    "forward: the partial output of each piece of a long row (4,096 edges on the host, 512 on a "
+    "forward: the partial output of each piece of a long row (4,096 edges on the host, 128 on a "
     "GPU); backward: 6 numbers per destination and head, sums of weight gradients per 1/256 of the "
     "edges, partial gradients of pieces"
 )

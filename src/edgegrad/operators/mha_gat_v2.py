@@ -141,7 +141,7 @@ def mha_gat_v2_n2n_fwd(
     A is float32, or float64 for float64. Everything is computed in A and rounded once. Ids are
     int32 or int64. A destination without in-edges gets 0, so does one whose edges are all masked.
     A NaN or +inf logit makes its destination NaN and no other. Determinism: run-to-run, bitwise,
-    for any number of threads. Scratch: one partial output for every 4,096 (host) or 512 (GPU) edges
+    for any number of threads. Scratch: one partial output for every 4,096 (host) or 128 (GPU) edges
     of rows longer than that; nothing per edge.
     Source: Brody et al. 2022, arXiv:2105.14491, eq. 7.
     """
