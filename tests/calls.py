@@ -10,6 +10,7 @@ import numpy as np
 import edgegrad
 import graphs
 import reference
+from edgegrad.operator import BATCH
 from reference import Case
 
 
@@ -79,7 +80,7 @@ def _given(case: Case) -> int:
 
 def fullest(op: Any, half: str, graph: graphs.GraphData, batched: bool = False) -> Case:
     """The case of one function with the most arrays and options set."""
-    batch = 3 if batched else 2
+    batch = 3 if batched and any(BATCH in a.axes for a in op.fwd) else 2
 
     def has_batch(case: Case) -> bool:
         first = next(iter(case.reads.values()))

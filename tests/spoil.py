@@ -45,6 +45,8 @@ def _axes(arg: Arg, ndim: int) -> tuple[str, ...]:
 
 def _retyped(dtype: Any) -> Spoiler:
     def spoil(made: Made, arg: Arg) -> Iterator[Spoiled]:
+        if np.dtype(dtype).name in arg.dtype.split("|"):
+            return
         value = _host(made, arg)
         with np.errstate(invalid="ignore"):
             value = np.nan_to_num(value).astype(dtype)

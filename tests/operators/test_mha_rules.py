@@ -127,7 +127,7 @@ def test_common_offset_of_bfloat16_features(device: Any, kind: str, keep_output:
 
 @EVERY
 def test_masked_edges_are_never_looked_at(device: Any, T: Any, kind: str) -> None:
-    """NaN in the source of an edge with a bias of -inf reaches nothing, for all heads or for one."""
+    """NaN in the source of an edge with a bias of -inf reaches nothing, in all heads or in one."""
     graph = from_edges([0, 1, 2, 3, 3], [0, 0, 1, 1, 2], 4, 3, bipartite=True)
     struct = graph.make(device, kind="csc")
     arrays = inputs(kind, graph, 2, 3, _rng(), edges=True)
@@ -233,7 +233,7 @@ def test_widths(device: Any, T: Any, kind: str, heads: int, width: int) -> None:
         scale = np.abs(exact[name]).max()
         worst = np.abs(a.astype(np.float64) - exact[name]).max()
         assert worst <= tolerance * (scale + 1e-3), name
-    if T == np.float64:
+    if np.float64 == T:
         for h in sorted({0, heads // 2, heads - 1}):
             _same_as_one_head(device, kind, graph, arrays, found, g, h, heads, width)
 
@@ -311,7 +311,11 @@ def test_options_are_checked_by_kind() -> None:
         ({"num_heads": 2.0}, TypeError, "`num_heads` has type float, expected an int"),
         ({"num_heads": True}, TypeError, "`num_heads` has type bool, expected an int"),
         ({"num_heads": 0}, ValueError, "`num_heads` is 0, expected at least 1"),
-        ({"num_heads": 4}, ValueError, "has 6 columns, expected a multiple of num_heads=4"),
+        (
+            {"num_heads": 4},
+            ValueError,
+            "has shape (30, 6), expected columns in a multiple of num_heads=4",
+        ),
         ({"activation": "gelu"}, ValueError, "`activation` is 'gelu', expected 'linear' or"),
         ({"activation": 3}, TypeError, "`activation` has type int, expected a str"),
         ({"activation_alpha": "x"}, TypeError, "`activation_alpha` has type str, expected a float"),
@@ -358,7 +362,21 @@ def test_parts_that_are_missing() -> None:
                 output_embedding=None, softmax_stats=stats, graph=struct, num_heads=2,
             )  # fmt: skip
     q, edge = np.ones((19, 4)), np.ones((50, 4))
-    with pytest.raises(ValueError, match="`value` has 2 columns, expected dim_node=4"):
+    with pytest.raises(
+        ValueError, match=r"`value` has shape \(7, 2\), expected dim_node=4 columns"
+    ):
         ops.mha_simple_n2n_fwd(
             np.empty((19, 2)), None, q, x, np.ones((7, 2)), struct, 2, edge_embedding=edge
         )
+
+
+@EVERY
+def test_no_features(device: Any, kind: str) -> None:
+    graph = from_edges([0, 1, 1], [0, 0, 1], 2, 2)
+    struct = graph.make(device, kind="csc")
+    arrays = inputs(kind, graph, 2, 0, _rng(), edges=True)
+    saved = forward(device, kind, struct, arrays, np.float32, num_heads=2)
+    assert saved["output_embedding"].shape == (2, 0)
+    np.testing.assert_allclose(saved["attention"][:, [0, 1, 2]], [[0.5, 0.5, 1]] * 2)
+    found = backward(device, kind, struct, arrays, saved, np.zeros((2, 0)), np.float32, num_heads=2)
+    assert not found["grad_edge_bias"].any()

@@ -65,7 +65,7 @@ class Ran:
 
 def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool) -> np.dtype:
     """NumPy dtype of a declared array in a call with features of dtype T."""
-    allowed, shared = allowed_dtypes(arg.dtype, str(T))
+    allowed, shared = allowed_dtypes(arg, str(T))
     if shared:
         companion = arg.dtype != "T" and companion_is_float and str(T) in HALVES
         return np.dtype(np.float32) if companion else T

@@ -119,14 +119,14 @@ class Attention:
 
     def __post_init__(self) -> None:
         dst, n = self.graph.destinations, self.graph.n_dst
-        l, size = self.logits.value, self.logits.size
+        logits, size = self.logits.value, self.logits.size
         if self.bias is not None:
-            l = np.where(np.isneginf(self.bias), -np.inf, l + self.bias)
+            logits = np.where(np.isneginf(self.bias), -np.inf, logits + self.bias)
             size = size + np.where(np.isneginf(self.bias), 0, np.abs(self.bias))
         self.max = np.full((n, self.heads), -np.inf)
-        np.maximum.at(self.max, dst, l)
+        np.maximum.at(self.max, dst, logits)
         finite = np.where(np.isneginf(self.max), 0.0, self.max)
-        e = np.exp(l - finite[dst])
+        e = np.exp(logits - finite[dst])
         self.sum = np.zeros((n, self.heads))
         np.add.at(self.sum, dst, e)
         largest = np.zeros((n, self.heads))

@@ -21,6 +21,8 @@ PIECE_EDGES = 128
 _SOURCE = "rows.cu"
 KERNELS = tuple((_SOURCE, cuda.instance("merge_pieces", t)) for t in FLOATS)
 
+_SCRATCH = cuda.Scratch()
+
 PieceArgs = tuple[Any, ...]
 Launcher = Callable[[int, Any, PieceArgs], cuda.Launch]
 
@@ -108,7 +110,7 @@ def merge(
     location: int = 0,
     n_blocks: int = 1,
     offsets: ArrayView | None = None,
-    partials: cuda.Scratch = cuda.Scratch(),
+    partials: cuda.Scratch = _SCRATCH,
 ) -> cuda.Launch:
     """Launch the sum of every long row's pieces; see `plan`."""
     lanes = cuda.lanes(width, 1)

@@ -239,8 +239,8 @@ def _check(
             raise wrong_value(
                 call.where,
                 name,
-                f"{a[name].shape[-1]} columns",
-                f"a multiple of num_heads={options.heads}",
+                f"shape {a[name].shape}",
+                f"columns in a multiple of num_heads={options.heads}",
             )
     if a[family.dst] is None and "bipartite" in graph.kind:
         raise wrong_value(
@@ -248,8 +248,9 @@ def _check(
         )
     width, edge = call.sizes["dim_node"], a["edge_embedding"]
     if edge is not None and family.value != family.src and call.sizes["dim_value"] != width:
-        has = f"{call.sizes['dim_value']} columns"
-        raise wrong_value(call.where, family.value, has, f"dim_node={width}, as `edge_embedding`")
+        has = f"shape {a[family.value].shape}"
+        expected = f"dim_node={width} columns, like `edge_embedding`"
+        raise wrong_value(call.where, family.value, has, expected)
     if options.norm_by_dim and width:
         options = replace(options, alpha=1 / math.sqrt(width / options.heads))
     return call, options

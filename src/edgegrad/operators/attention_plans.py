@@ -1,4 +1,4 @@
-"""Launch plans of the attention operators; kernels/common/attention.cuh says what kernels expect."""
+"""Launch plans of attention; kernels/common/attention.cuh says what its kernels expect."""
 
 from __future__ import annotations
 
