@@ -213,6 +213,51 @@ def history_scatter(
 def history_stale(
     mask: ArrayView, age: ArrayView, ids: ArrayView, step: int, max_age: int
 ) -> tuple[int, int, int]: ...
+def mha_gat_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_gat_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
+def mha_gat_v2_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_gat_v2_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
+def mha_simple_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_simple_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
 def isa() -> str: ...
