@@ -127,6 +127,13 @@ class Operator:
         return {a.name: tuple(x for x in a.axes if x in self.derived) for a in args}
 
     @cached_property
+    def plain(self) -> frozenset[str]:
+        """The arrays whose axes are the declared ones in every call."""
+        args = (*self.fwd, *self.bwd)
+        bent = {a.name for a in args if a.brackets or a.column or self.follows[a.name]}
+        return frozenset(a.name for a in args) - bent
+
+    @cached_property
     def leader(self) -> dict[str, str]:
         """The array of each half that says where an operator without graphs runs."""
         free = {half: (a.name for a in args if not a.mapped) for half, args in self.checked.items()}
@@ -232,7 +239,7 @@ def check(
             leader = "the graph" if op.graphs else f"`{op.leader[half]}`"
             expected = f"{call.device}, where {leader} is"
             raise wrong_value(where, arg.name, f"device {device}", expected)
-        axes = _axes(call, op, arg, a.ndim)
+        axes = arg.axes if arg.name in op.plain else _axes(call, op, arg, a.ndim)
         if not a.fits(axes, call.sizes):
             want = ", ".join(f"{x}={call.sizes[x]}" if x in call.sizes else x for x in axes)
             raise wrong_value(where, arg.name, f"shape {a.shape}", f"({want})")
