@@ -10,6 +10,7 @@ import numpy as np
 import edgegrad
 import graphs
 import reference
+from devices import is_empty
 from reference import Case
 
 
@@ -29,7 +30,7 @@ class Made:
 
     def launch(self, **changed: Any) -> None:
         """Make the call without looking at what it wrote."""
-        self.case.function(**{**self.arrays, **changed}, graph=self.struct, **self.case.options)
+        self.case.call({**self.arrays, **changed}, self.struct)
 
     def written(self) -> dict[str, np.ndarray]:
         """Copies of the outputs."""
@@ -38,8 +39,8 @@ class Made:
         return {n: self.device.numpy(a) for n, a in present.items()}
 
     def untouched(self) -> bool:
-        """Whether every output is still full of NaN."""
-        return all(np.isnan(a.astype(np.float64)).all() for a in self.written().values())
+        """Whether every output is still what it was filled with."""
+        return all(is_empty(a).all() for a in self.written().values())
 
 
 def exact(case: Case, T: Any, companion_is_float: bool = False) -> dict[str, Any]:
@@ -59,13 +60,13 @@ def make(
 ) -> Made:
     """Arrays for a call, with outputs of the shapes the oracle gives."""
     T = np.dtype(T)
-    read = reference.rounded(case, T, companion_is_float)
+    read = reference.rounded(case, T, companion_is_float, IdxT)
     oracle = case.oracle(exact(case, T, companion_is_float))
     shapes = {name: b.value.shape for name, b in oracle.items()}
     arrays: dict[str, Any] = {}
     for a in case.args:
         if a.name in shapes and a.name not in case.writes_none:
-            dtype = reference.dtype_of(a, T, companion_is_float)
+            dtype = reference.dtype_of(a, T, companion_is_float, IdxT)
             arrays[a.name] = device.poisoned(shapes[a.name], dtype)
         else:
             given = read.get(a.name)
@@ -78,7 +79,12 @@ def _given(case: Case) -> int:
 
 
 def fullest(op: Any, half: str, graph: graphs.GraphData, extended: bool = False) -> Case:
-    """The case of one function with the most arrays and options set.
+    """The case of one function with the most arrays and options set; see `covering`."""
+    return covering(op, half, graph, extended)[0]
+
+
+def covering(op: Any, half: str, graph: graphs.GraphData, extended: bool = False) -> list[Case]:
+    """Cases of one function, the fullest first, that together have every array.
 
     `extended`: with the axes that a caller may leave out (the batch, heads), else without.
     """
@@ -87,8 +93,16 @@ def fullest(op: Any, half: str, graph: graphs.GraphData, extended: bool = False)
     def fits(case: Case) -> bool:
         return not free & set(case.without) if extended else free <= set(case.without)
 
-    found = [c for c in reference.cases(graph) if c.op is op and c.half == half and fits(c)]
-    return max(found, key=lambda c: (_given(c), sum(map(bool, c.options.values()))))
+    found = [case for case in reference.cases_of(op, half, graph) if fits(case)]
+    found.sort(key=lambda c: (-_given(c), -sum(map(bool, c.options.values()))))
+    chosen, seen = [], set[str]()
+    for case in found:
+        arrays = {k for k, a in case.reads.items() if a is not None}
+        arrays |= case.oracle(exact(case, np.float32)).keys()
+        if not chosen or not arrays <= seen:
+            chosen.append(case)
+            seen |= arrays
+    return chosen
 
 
 def functions() -> list[tuple[Any, str]]:

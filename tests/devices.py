@@ -9,6 +9,13 @@ import numpy as np
 from edgegrad.backends import cuda
 from edgegrad.errors import BackendError
 
+POISON = -12345
+
+
+def is_empty(a: np.ndarray) -> np.ndarray:
+    """Which elements are still what `poisoned` filled them with."""
+    return a == POISON if np.issubdtype(a.dtype, np.integer) else np.isnan(a.astype(np.float64))
+
 
 class Host:
     """NumPy arrays, the native host kernels."""
@@ -25,8 +32,9 @@ class Host:
         return np.array(a)
 
     def poisoned(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array filled with NaN: what is never written shows."""
-        return self.array(np.full(shape, np.nan, dtype=dtype))
+        """An array of NaN, or of POISON for integers: what is never written shows."""
+        is_integer = np.issubdtype(dtype, np.integer)
+        return self.array(np.full(shape, POISON if is_integer else np.nan, dtype=dtype))
 
 
 class Cuda(Host):

@@ -11,7 +11,7 @@ import scipy.sparse
 import edgegrad
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GraphData:
     """Edges grouped by destination, with types; int64 and int32 NumPy arrays."""
 

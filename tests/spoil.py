@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 import simt
 from calls import Made
-from edgegrad.operator import BATCH, Arg
+from edgegrad.operator import BATCH, HEADS, Arg
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,9 @@ class Spoiled:
     has: str
     axis: str = ""  # the axis whose size is another now
 
+
+# Axes whose size nothing but the array itself, or values, say.
+_FREE = {("pool_n2s", "n_nodes"), ("spmm", HEADS)}
 
 Spoiler = Callable[[Made, Arg], Iterator[Spoiled]]
 
@@ -41,6 +44,9 @@ def _host(made: Made, arg: Arg) -> np.ndarray:
 
 def _retyped(dtype: Any) -> Spoiler:
     def spoil(made: Made, arg: Arg) -> Iterator[Spoiled]:
+        # Without a graph, the first ids of a call say how wide ids are.
+        if arg.dtype == "Idx" and not made.case.op.graphs and dtype is np.int64:
+            return
         value = _host(made, arg)
         with np.errstate(invalid="ignore"):
             value = np.nan_to_num(value).astype(dtype)
@@ -71,9 +77,11 @@ def add_axis(made: Made, arg: Arg) -> Iterator[Spoiled]:
 def size_off(made: Made, arg: Arg) -> Iterator[Spoiled]:
     a = _host(made, arg)
     for i, axis in enumerate(made.case.axes(arg)):
+        if (made.case.op.name, axis) in _FREE:
+            continue
         for change in (-1, 1):
             shape = (*a.shape[:i], a.shape[i] + change, *a.shape[i + 1 :])
-            value = made.device.array(np.full(shape, np.nan, a.dtype))
+            value = made.device.poisoned(shape, a.dtype)
             yield Spoiled(value, ValueError, "shape ", axis)
 
 
@@ -138,7 +146,9 @@ def shared_memory(made: Made, arg: Arg) -> Iterator[Spoiled]:
         if other.name == arg.name or a is None:
             continue
         values = made.device.numpy(a)
-        tail = np.full(mine.size, np.nan, values.dtype)
+        if values.dtype != mine.dtype:
+            continue  # the dtype would be refused first
+        tail = np.zeros(mine.size, values.dtype)
         whole = made.device.array(np.append(values.ravel(), tail))
         made.arrays[other.name] = whole[: values.size].reshape(values.shape)
         begin = values.size - 1  # the last element is shared
@@ -157,7 +167,8 @@ def no_array(made: Made, arg: Arg) -> Iterator[Spoiled]:
     for value in values:
         yield Spoiled(value, TypeError, f"type {type(value).__name__}")
     yield Spoiled(np.ndarray, TypeError, "an array that cannot be imported")
-    yield Spoiled(b"bytes", TypeError, "dtype uint8")
+    if made.case.op.graphs or made.device.location == "cpu":  # else it would say where to run
+        yield Spoiled(b"bytes", TypeError, "dtype uint8")
 
 
 def zero_dim(made: Made, arg: Arg) -> Iterator[Spoiled]:

@@ -36,13 +36,15 @@ def test_signature(op: Any, half: str) -> None:
     by_keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
     assert len(by_position) + len(by_keyword) == len(parameters)
     leading = [a.name for a in declared if not a.keyword]
-    assert by_position[: len(leading) + 1] == [*leading, "graph"]
+    expected = [*leading, *(["graph"] if op.graphs else []), *op.sizes.get(half, ())]
+    others = [name for name in by_position if name not in _trailing_required(declared)]
+    assert others[: len(expected)] == expected
     arrays = {a.name for a in declared}
     assert [p.name for p in parameters if p.name not in arrays][-1] == "stream_id"
     trailing = [a.name for a in declared if a.keyword]
-    assert set(trailing) <= {p.name for p in by_keyword}
+    assert set(trailing) <= {p.name for p in parameters}
     for p in parameters:
-        if p.name in leading or p.name == "graph":
+        if p.name in expected or p.name in _trailing_required(declared):
             assert p.default is p.empty, p.name
         elif p.name in trailing:
             assert p.default is None, p.name
@@ -50,9 +52,15 @@ def test_signature(op: Any, half: str) -> None:
             assert p.default is not p.empty, p.name
 
 
+def _trailing_required(declared: tuple[Arg, ...]) -> set[str]:
+    """Arrays that come after the graph and are always needed."""
+    return {a.name for a in declared if a.keyword and not a.optional}
+
+
 @FUNCTIONS
 def test_halves_take_the_same_options(op: Any, half: str) -> None:
     arrays = {a.name for a in (*op.fwd, *op.bwd)}
+    arrays |= {name for sizes in op.sizes.values() for name in sizes}
     options = [
         {n: p.default for n, p in inspect.signature(f).parameters.items() if n not in arrays}
         for f in (_function(op, "fwd"), _function(op, "bwd"))

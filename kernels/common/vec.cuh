@@ -10,8 +10,13 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Vec {
 
 // `p` must be a multiple of sizeof(T) * N; plans choose N so.
 template <typename T, int N>
+__device__ __forceinline__ Vec<T, N> load_whole(const T* __restrict__ p) {
+  return *reinterpret_cast<const Vec<T, N>*>(p);
+}
+
+template <typename T, int N>
 __device__ __forceinline__ void load_vec(accum_t<T> (&to)[N], const T* __restrict__ p) {
-  const Vec<T, N> x = *reinterpret_cast<const Vec<T, N>*>(p);
+  const Vec<T, N> x = load_whole<T, N>(p);
 #pragma unroll
   for (int i = 0; i < N; ++i) to[i] = widen(x.v[i]);
 }

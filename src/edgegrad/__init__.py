@@ -21,9 +21,12 @@ from edgegrad.graph import (
     to_scipy,
 )
 from edgegrad.history import HistoryStore
+from edgegrad.operators import AggOp
 from edgegrad.partitioning import Batch, batches, partition
+from edgegrad.sparse import sparse_matmul
 
 __all__ = [
+    "AggOp",
     "ArgumentError",
     "BackendError",
     "Batch",
@@ -48,5 +51,6 @@ __all__ = [
     "partition",
     "set_num_threads",
     "show_config",
+    "sparse_matmul",
     "to_scipy",
 ]

@@ -59,8 +59,9 @@ class Operator:
     the table in docs/operators.md. `derived` computes axes from the sizes of other arrays, graphs
     and options. Backward reads the inputs and outputs that it `keeps`, in that order; those among
     them that are `hints` it can do without, and those it `may_keep`, which some options need, come
-    after the graph. What is saved and optional is left out in inference; backward needs it. `sizes`
-    are the numbers that each half is told after the graph.
+    after the graph. What is saved and optional is left out in inference; backward needs it, but for
+    what comes after the graph, which only some options save. `sizes` are the numbers that each half
+    is told after the graph.
 
     Without kinds of `graphs` an operator takes none, and runs where its `leader` is. A `single`
     one is one function of its very name.
@@ -108,7 +109,8 @@ class Operator:
             for name in self.keeps
         )
         late = (replace(by_name[name], optional=True, keyword=True) for name in self.may_keep)
-        return (*grads, *read, *kept, *late, *(replace(a, optional=False) for a in self.saved))
+        saved = (replace(a, optional=a.optional and a.keyword) for a in self.saved)
+        return (*grads, *read, *kept, *late, *saved)
 
     @cached_property
     def checked(self) -> dict[str, tuple[Arg, ...]]:
@@ -136,8 +138,10 @@ class Operator:
     @cached_property
     def leader(self) -> dict[str, str]:
         """The array of each half that says where an operator without graphs runs."""
-        free = {half: (a.name for a in args if not a.mapped) for half, args in self.checked.items()}
-        return {half: next(names, "") for half, names in free.items()}
+        return {
+            half: next((a.name for a in args if not (a.mapped or a.optional)), "")
+            for half, args in self.checked.items()
+        }
 
     @cached_property
     def functions(self) -> dict[str, str]:

@@ -147,7 +147,6 @@ template <typename T, typename I> struct Kernels {
   // Without weights every (destination, type) is a row of its own; blocks between are zero.
   static void
   forward_by_type(const Problem& p, const AggHgBasis::Groups& groups, const Pieces& pieces) {
-    const int threads = num_threads();
     const I* offsets = static_cast<const I*>(groups.offsets);
     for (std::int64_t batch = 0; batch < p.batch; ++batch) {
       const auto block = [&](std::int64_t location) {
@@ -156,15 +155,11 @@ template <typename T, typename I> struct Kernels {
       const auto scale = [&](std::int64_t g) {
         return p.type_degree == nullptr ? A(1) : A(1) / A(offsets[g + 1] - offsets[g]);
       };
-      constexpr std::int64_t kRows = 64;
-      parallel_for((p.n_dst + kRows - 1) / kRows, threads, [&](std::int64_t chunk, int) {
-        const std::int64_t last = chunk * kRows + kRows < p.n_dst ? chunk * kRows + kRows : p.n_dst;
-        for (std::int64_t r = chunk * kRows; r < last; ++r) {
-          T* to = p.output.at<T>(batch, r);
-          std::memset(static_cast<void*>(to), 0,
-                      static_cast<std::size_t>(p.blocks * p.dim) * sizeof(T));
-          if (p.concat_own) copy_row(to + p.blocks * p.dim, p.input.at<T>(batch, r), p.dim);
-        }
+      for_each_row(p.n_dst, [&](std::int64_t r) {
+        T* to = p.output.at<T>(batch, r);
+        std::memset(static_cast<void*>(to), 0,
+                    static_cast<std::size_t>(p.blocks * p.dim) * sizeof(T));
+        if (p.concat_own) copy_row(to + p.blocks * p.dim, p.input.at<T>(batch, r), p.dim);
       });
       for_rows<A>(
           offsets, groups.count, pieces, p.dim,

@@ -468,6 +468,39 @@ nb::dict array_interface(nb::handle self) {
   return d;
 }
 
+// A view into a view, which it keeps alive.
+ArrayView part_of(nb::handle self) {
+  const ArrayView& a = nb::cast<const ArrayView&>(self);
+  ArrayView part;
+  part.data = a.data;
+  part.ndim = a.ndim;
+  std::copy(a.shape, a.shape + a.ndim, part.shape);
+  std::copy(a.strides, a.strides + a.ndim, part.strides);
+  part.dtype = a.dtype;
+  part.device_type = a.device_type;
+  part.device_id = a.device_id;
+  part.readonly = a.readonly;
+  part.owner.object = nb::borrow(self);
+  return part;
+}
+
+ArrayView columns(nb::handle self, std::int64_t begin, std::int64_t width) {
+  ArrayView part = part_of(self);
+  const int last = part.ndim - 1;
+  part.shape[last] = width;
+  // The address of nothing stays where it is, inside its memory.
+  if (part.size() > 0)
+    part.data = static_cast<char*>(part.data) + begin * part.strides[last] * item_size(part.dtype);
+  return part;
+}
+
+ArrayView as_column(nb::handle self) {
+  ArrayView part = part_of(self);
+  part.ndim = 2;
+  part.shape[1] = part.strides[1] = 1;
+  return part;
+}
+
 nb::object exporter(nb::handle self) {
   const ArrayView& a = nb::cast<const ArrayView&>(self);
   if (a.dtype == DType::other) throw nb::type_error("items of another kind, expected numbers");
@@ -517,21 +550,13 @@ nb::object first_overlap(const nb::list& outputs, const nb::list& inputs) {
 
 // The same memory as rows x columns, kept alive by the view it was made of.
 nb::object joined_rows(nb::handle self) {
-  const ArrayView& a = nb::cast<const ArrayView&>(self);
-  if (!a.joins_to_rows()) return nb::none();
-  ArrayView rows;
-  rows.data = a.data;
+  if (!nb::cast<const ArrayView&>(self).joins_to_rows()) return nb::none();
+  ArrayView rows = part_of(self);
+  std::int64_t width = 1;
+  for (int i = 1; i < rows.ndim; ++i) width *= rows.shape[i];
   rows.ndim = 2;
-  rows.shape[0] = a.shape[0];
-  rows.shape[1] = 1;
-  for (int i = 1; i < a.ndim; ++i) rows.shape[1] *= a.shape[i];
-  rows.strides[0] = a.strides[0];
+  rows.shape[1] = width;
   rows.strides[1] = 1;
-  rows.dtype = a.dtype;
-  rows.device_type = a.device_type;
-  rows.device_id = a.device_id;
-  rows.readonly = a.readonly;
-  rows.owner.object = nb::borrow(self);
   return nb::cast(std::move(rows));
 }
 
@@ -584,6 +609,9 @@ void bind_array(nb::module_& m) {
            })
       .def("__dlpack_device__",
            [](const ArrayView& a) { return nb::make_tuple(a.device_type, a.device_id); })
+      .def("columns", &columns, nb::arg("begin"), nb::arg("width"),
+           "The view of `width` columns (places of the last axis) from `begin` on.")
+      .def("as_column", &as_column, "The view of a one-axis array as one column.")
       .def("__len__", [](const ArrayView& a) { return a.ndim > 0 ? a.shape[0] : 0; })
       .def("__repr__", [](const ArrayView& a) {
         std::string s = "ArrayView(" + std::string(kNames[static_cast<int>(a.dtype)]) + " (";

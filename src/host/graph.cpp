@@ -45,12 +45,14 @@ template <typename Bad> i64 first_bad(i64 n, const Bad& bad) {
 // What a check found: the first position and the value there; position -1 when all is well.
 using Found = std::tuple<i64, i64>;
 
-Found out_of_range(const ArrayView& ids, i64 limit) {
+Found not_in_range(const ArrayView& ids, i64 first, i64 limit) {
   return with_ids(ids, [&](const auto* v) -> Found {
-    const i64 i = first_bad(ids.size(), [&](i64 e) { return v[e] < 0 || i64(v[e]) >= limit; });
+    const i64 i = first_bad(ids.size(), [&](i64 e) { return v[e] < first || i64(v[e]) >= limit; });
     return {i, i < 0 ? 0 : i64(v[i])};
   });
 }
+
+Found out_of_range(const ArrayView& ids, i64 limit) { return not_in_range(ids, 0, limit); }
 
 Found not_monotone(const ArrayView& offsets) {
   return with_ids(offsets, [&](const auto* v) -> Found {
@@ -238,6 +240,7 @@ void bind_graph(nb::module_& m) {
       .def_ro("n_indices", &Graph::n_indices, "Number of edges.")
       .def_ro("n_edge_types", &Graph::n_edge_types, "Number of edge types; 0 without types.")
       .def_ro("n_node_types", &Graph::n_node_types, "Number of node types; 0 without types.");
+  m.def("not_in_range", &not_in_range);
   m.def("out_of_range", &out_of_range);
   m.def("not_monotone", &not_monotone);
   m.def("repeated", &repeated);

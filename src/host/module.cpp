@@ -13,6 +13,8 @@ void bind_agg_hg_basis(nb::module_& m);
 void bind_history(nb::module_& m);
 void bind_edge_softmax(nb::module_& m);
 void bind_sddmm(nb::module_& m);
+void bind_gather_reduce(nb::module_& m);
+void bind_per_edge(nb::module_& m);
 
 }  // namespace edgegrad
 
@@ -26,6 +28,8 @@ NB_MODULE(_host, m) {
   bind_history(m);
   bind_edge_softmax(m);
   bind_sddmm(m);
+  bind_gather_reduce(m);
+  bind_per_edge(m);
   m.def("num_threads", &num_threads);
   m.def("set_num_threads", &set_num_threads, nb::arg("n"));
   m.def("isa", &isa_name);

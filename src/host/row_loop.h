@@ -7,12 +7,32 @@
 
 namespace edgegrad::EG_ISA {
 
+// Adds up the sums of two runs of edges.
+template <typename A> struct Add {
+  std::int64_t width;
+  void operator()(A* total, const A* part) const {
+    for (std::int64_t c = 0; c < width; ++c) total[c] += part[c];
+  }
+};
+
+// body(row) for every row, for work that does not depend on edges.
+template <typename Body> void for_each_row(std::int64_t rows, const Body& body) {
+  constexpr std::int64_t kRows = 64;
+  parallel_for((rows + kRows - 1) / kRows, num_threads(), [&](std::int64_t chunk, int) {
+    const std::int64_t last = chunk * kRows + kRows < rows ? chunk * kRows + kRows : rows;
+    for (std::int64_t r = chunk * kRows; r < last; ++r) body(r);
+  });
+}
+
 // compute(row, begin, end, sums) sums a run of a row's edges into `width` accumulators, which it
-// sets; finish(row, sums) gets each row's total. Rows whose type is its own accumulator are summed
-// in place: direct(row) gives that place, or null.
-template <typename A, typename O, typename Compute, typename Direct, typename Finish>
+// sets; merge(total, part) adds a later run of the same row; finish(row, sums) gets each row's
+// total. Rows whose type is its own accumulator are summed in place: direct(row) gives that place,
+// or null.
+template <typename A, typename O, typename Compute, typename Direct, typename Finish,
+          typename Merge>
 void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
-              const Compute& compute, const Direct& direct, const Finish& finish) {
+              const Compute& compute, const Direct& direct, const Finish& finish,
+              const Merge& merge) {
   const int threads = num_threads();
   const Scratch<A> partials(pieces.count * width), sums(threads * width);
   parallel_for(pieces.count, threads, [&](std::int64_t i, int) {
@@ -31,9 +51,15 @@ void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::in
   for (std::int64_t i = 0, n; i < pieces.count; i += n) {
     A* total = partials.get() + i * width;
     for (n = 1; i + n < pieces.count && pieces.row[i + n] == pieces.row[i]; ++n)
-      for (std::int64_t c = 0; c < width; ++c) total[c] += total[n * width + c];
+      merge(total, total + n * width);
     finish(pieces.row[i], total);
   }
+}
+
+template <typename A, typename O, typename Compute, typename Direct, typename Finish>
+void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
+              const Compute& compute, const Direct& direct, const Finish& finish) {
+  for_rows<A>(offsets, rows, pieces, width, compute, direct, finish, Add<A>{width});
 }
 
 // Rows whose edges are read twice: reduce(row, begin, end, parts) sets `width` parts of a run of a

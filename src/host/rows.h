@@ -55,7 +55,7 @@ static std::int64_t row_at(const IdxT* offsets, std::int64_t rows, std::int64_t 
 
 // The row that an edge belongs to; there is one.
 template <typename IdxT>
-std::int64_t row_of_edge(const IdxT* offsets, std::int64_t rows, std::int64_t edge) {
+static std::int64_t row_of_edge(const IdxT* offsets, std::int64_t rows, std::int64_t edge) {
   std::int64_t low = 0, high = rows;  // offsets[low] <= edge < offsets[high]
   while (high - low > 1) {
     const std::int64_t middle = (low + high) / 2;

@@ -91,6 +91,47 @@ template <> EG_INLINE void store_as<half_t>(half_t* p, Pack<float> v) {
 }
 #endif
 
+// Integers of the size of an accumulator: a pack's comparisons, or numbers beside its lanes.
+template <typename V> struct LanesOf {
+  using type = decltype(V{} < V{});
+};
+template <> struct LanesOf<float> {
+  using type = std::int32_t;
+};
+template <> struct LanesOf<double> {
+  using type = std::int64_t;
+};
+template <typename V> using Lanes = typename LanesOf<V>::type;
+
+template <typename V> EG_INLINE auto lane(V v, int i) {
+  if constexpr (sizeof(V) <= sizeof(double)) {
+    return v;
+  } else {
+    return v[i];
+  }
+}
+
+// A pack, or a single accumulator where a row is narrower than one.
+template <typename V, typename T> EG_INLINE V load_as(const T* p) {
+  if constexpr (sizeof(V) == sizeof(accum_t<T>)) {
+    return widen(*p);
+  } else {
+    return load(p);
+  }
+}
+
+// Lanes of p that hold `value`, as all-ones integers of the accumulator's size.
+template <typename V, typename A, typename I> EG_INLINE auto lanes_equal(const I* p, I value) {
+  if constexpr (sizeof(V) == sizeof(A)) {
+    return *p == value;
+  } else {
+    typedef I Ids __attribute__((vector_size(kLanes<A> * sizeof(I))));
+    Ids ids;
+    std::memcpy(&ids, p, sizeof ids);
+    return __builtin_convertvector(ids == value, Lanes<V>);
+  }
+}
+
 template <typename A> EG_INLINE A sum_lanes(Pack<A> v) {
   A total = 0;
   for (int i = 0; i < kLanes<A>; ++i) total += v[i];

@@ -6,6 +6,7 @@ with the arrays they read and an oracle for the arrays they write.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,6 +51,11 @@ class Case:
         """The public function."""
         return getattr(edgegrad.operators, f"{self.op.name}_{self.half}")
 
+    def call(self, arrays: Arrays, struct: Any) -> None:
+        """Call the public function, with the graph if it takes one."""
+        graph = {"graph": struct} if self.op.graphs else {}
+        self.function(**arrays, **graph, **self.options)
+
     @property
     def args(self) -> tuple[Any, ...]:
         """The declaration's arrays of this half."""
@@ -68,23 +74,27 @@ class Ran:
         return max((self.expected[name].worst(a) for name, a in self.got.items()), default=0.0)
 
 
-def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool) -> np.dtype:
-    """NumPy dtype of a declared array in a call with features of dtype T."""
+def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool, IdxT: Any = np.int32) -> np.dtype:
+    """NumPy dtype of a declared array in a call with features of dtype T and ids of IdxT."""
     if arg.dtype == "T":
         return T
+    if arg.dtype == "Idx":
+        return np.dtype(IdxT)
     if arg.dtype.isalpha():
         half = str(T) in HALVES
         return np.dtype(np.float32) if half and companion_is_float else T
     return np.dtype(arg.dtype)
 
 
-def rounded(case: Case, T: np.dtype, companion_is_float: bool = False) -> dict[str, Any]:
+def rounded(
+    case: Case, T: np.dtype, companion_is_float: bool = False, IdxT: Any = np.int32
+) -> dict[str, Any]:
     """The arrays a call reads, rounded to the dtypes it is made with."""
     args = {a.name: a for a in case.args}
     return {
         name: None
         if a is None
-        else np.asarray(a).astype(dtype_of(args[name], T, companion_is_float))
+        else np.asarray(a).astype(dtype_of(args[name], T, companion_is_float, IdxT))
         for name, a in case.reads.items()
     }
 
@@ -100,18 +110,18 @@ def run(
 ) -> Ran:
     """Call the public function on `device` with poisoned outputs; return results and oracle."""
     struct = graph.make(device, IdxT, case.kind) if struct is None else struct
-    read = rounded(case, T, companion_is_float)
+    read = rounded(case, T, companion_is_float, IdxT)
     exact = {k: None if a is None else a.astype(np.float64) for k, a in read.items()}
     expected = case.oracle(exact)
     args = {a.name: a for a in case.args}
     on_device = {k: None if a is None else device.array(a) for k, a in read.items()}
     written = {
-        name: device.poisoned(b.value.shape, dtype_of(args[name], T, companion_is_float))
+        name: device.poisoned(b.value.shape, dtype_of(args[name], T, companion_is_float, IdxT))
         for name, b in expected.items()
         if name not in case.writes_none
     }
-    missing = {a.name: None for a in case.args if a.written and a.name not in written}
-    case.function(**on_device, **written, **missing, graph=struct, **case.options)
+    missing = {a.name: None for a in case.args if a.name not in {*written, *on_device}}
+    case.call({**on_device, **written, **missing}, struct)
     for name, a in on_device.items():
         if a is not None:
             same = device.numpy(a).tobytes() == read[name].tobytes()
@@ -122,6 +132,16 @@ def run(
 def cases(graph: GraphData, seed: int = 0) -> Iterator[Case]:
     """All cases of all operator families on one graph."""
     for family in edgegrad.operators.FAMILIES:
-        name = family.__name__.rpartition(".")[2]
-        module = importlib.import_module(f"reference.{name}")
-        yield from module.cases(graph, np.random.default_rng(seed))
+        yield from _of_family(family.__name__, graph, seed)
+
+
+def cases_of(op: Operator, half: str, graph: GraphData) -> list[Case]:
+    """All cases of one function on one graph."""
+    family = next(f for f in edgegrad.operators.FAMILIES if op in f.OPERATORS)
+    return [c for c in _of_family(family.__name__, graph, 0) if c.op is op and c.half == half]
+
+
+@functools.lru_cache(maxsize=64)
+def _of_family(name: str, graph: GraphData, seed: int) -> tuple[Case, ...]:
+    module = importlib.import_module(f"reference.{name.rpartition('.')[2]}")
+    return tuple(module.cases(graph, np.random.default_rng(seed)))

@@ -39,13 +39,15 @@ C_TYPES = {
     "int32": "int",
     "int64": "long long",
 }
-ITEM_SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
+ITEM_SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8, "int32": 4, "int64": 8}
 INDEX_DTYPES = ("int32", "int64")
 
 
 @dataclass(frozen=True)
 class Scratch:
-    """A place in a launch's arguments for the plan's scratch memory."""
+    """A place in a launch's arguments for the plan's scratch memory, from a byte on."""
+
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ def run(plan: Plan, device: str, stream_id: int = 0) -> None:
             memory = cp.empty(plan.scratch, dtype="uint8")
             pointer_to = int(memory.data.ptr)
         for spec in plan.launches:
-            args = tuple(pointer_to if isinstance(a, Scratch) else a for a in spec.args)
+            args = tuple(pointer_to + a.offset if isinstance(a, Scratch) else a for a in spec.args)
             launch(replace(spec, args=args), device, stream_id)
 
 
@@ -218,6 +220,24 @@ def vec_width(dtype: str, dim: int, *arrays: ArrayView) -> int:
         numbers.append(a.ptr // ITEM_SIZES[dtype])
         numbers.extend(a.strides[:-1])
     return max(v for v in vec_widths(dtype) if all(n % v == 0 for n in numbers))
+
+
+def two_widths(dtype: str) -> tuple[int, int]:
+    """Return the elements per access of kernels compiled for whole accesses and for single ones."""
+    return 1, MAX_ACCESS_BYTES // ITEM_SIZES[dtype]
+
+
+def wide_or_one(dtype: str, dim: int, *arrays: ArrayView | None) -> int:
+    """Return the wider of `two_widths` if it divides `dim` and every array's address and strides.
+
+    Arrays of another dtype are read as many elements at a time.
+    """
+    one, wide = two_widths(dtype)
+    numbers = [dim]
+    for a in arrays:
+        if a is not None:
+            numbers += [a.ptr // ITEM_SIZES[a.dtype], *a.strides[:-1]]
+    return wide if all(n % wide == 0 for n in numbers) else one
 
 
 def lanes(dim: int, vec: int) -> int:

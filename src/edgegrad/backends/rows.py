@@ -42,8 +42,10 @@ def grid(items: int, lanes: int, tiles: int = 1, n_batch: int = 1) -> tuple[int,
     return rows, min(tiles, most), min(n_batch, most)
 
 
-def row_args(a: ArrayView) -> tuple[Any, ...]:
-    """Return a node array's arguments: address, row stride, batch stride."""
+def row_args(a: ArrayView | None) -> tuple[Any, ...]:
+    """Return a node array's arguments: address (0 for None), row stride, batch stride."""
+    if a is None:
+        return 0, np.int64(0), np.int64(0)
     return a.ptr, np.int64(a.strides[-2]), np.int64(a.strides[0] if a.ndim == 3 else 0)
 
 
@@ -67,7 +69,8 @@ def plan(
     *,
     location: int = 0,
     n_blocks: int = 1,
-    offsets: ArrayView | None = None,
+    divide: ArrayView | None = None,
+    root: bool = False,
     before: tuple[cuda.Launch, ...] = (),
 ) -> cuda.Plan:
     """Launch a row-wise kernel over short rows, then over the pieces of long ones, and merge.
@@ -84,20 +87,51 @@ def plan(
     location, n_blocks
         Address of an int64 per row: the row is block ``location % n_blocks`` of output row
         ``location // n_blocks``, blocks being `width` columns; 0: rows are output rows.
-    offsets
-        Divide each long row's sum by its number of edges according to these.
+    divide, root
+        Divide each long row's sum by its number of edges, if these are offsets, or else by its
+        entry; then take the square root.
     before
         Launches that come first.
     """
-    limit = np.int64(cut.limit)
+    merge = _merge(cut, output, width, n_batch, location, n_blocks, divide, root)
+    scratch = n_batch * len(cut.row) * width * accumulator_size(output.dtype)
+    return plan_merged(rows, cut, launch, merge, scratch, before)
+
+
+def plan_merged(
+    rows: int,
+    cut: Pieces,
+    launch: Launcher,
+    merge: cuda.Launch,
+    scratch: int,
+    before: tuple[cuda.Launch, ...] = (),
+) -> cuda.Plan:
+    """Launch a row-wise kernel over short rows; if there are long ones, over pieces, and merge."""
+    limit, n = np.int64(cut.limit), len(cut.row)
     short = (*before, launch(rows, 0, (0, 0, 0, np.int64(rows), limit)))
-    n = len(cut.row)
     if n == 0:
         return cuda.Plan(short)
-    args = (cut.row.ptr, cut.begin.ptr, cut.end.ptr, np.int64(n), limit)
-    merge = _merge(cut, output, width, n_batch, location, n_blocks, offsets)
-    scratch = n_batch * n * width * accumulator_size(output.dtype)
-    return cuda.Plan((*short, launch(n, cuda.Scratch(), args), merge), scratch)
+    pieces = launch(n, cuda.Scratch(), (*piece_args(cut), np.int64(n), limit))
+    return cuda.Plan((*short, pieces, merge), scratch)
+
+
+def piece_args(cut: Pieces) -> PieceArgs:
+    """Return the arguments piece_row, piece_begin, piece_end."""
+    return cut.row.ptr, cut.begin.ptr, cut.end.ptr
+
+
+def divisor_args(a: ArrayView | None) -> tuple[Any, ...]:
+    """Return a divisor's arguments: offsets and sums (0: none), whether sums hold float32."""
+    if a is None or a.dtype in cuda.INDEX_DTYPES:
+        return cuda.pointer(a), 0, np.int32(0)
+    return 0, a.ptr, is_float(a)
+
+
+def merge_grid(cut: Pieces, width: int, n_batch: int) -> dict[str, Any]:
+    """Return the grid and block of a launch over long rows and their columns."""
+    lanes = cuda.lanes(width, 1)
+    n_long = len(cut.first) - 1
+    return {"grid": grid(n_long, lanes, -(-width // lanes), n_batch), "block": block(lanes)}
 
 
 def _merge(
@@ -107,19 +141,19 @@ def _merge(
     n_batch: int,
     location: int,
     n_blocks: int,
-    offsets: ArrayView | None,
+    divide: ArrayView | None,
+    root: bool,
 ) -> cuda.Launch:
-    lanes = cuda.lanes(width, 1)
-    n_long = len(cut.first) - 1
+    offsets, sums, sums_are_float = divisor_args(divide)
+    wide = np.int32(divide is not None and divide.dtype == "int64")
     return cuda.Launch(
         _SOURCE,
         cuda.instance("merge_pieces", output.dtype),
-        grid=grid(n_long, lanes, -(-width // lanes), n_batch),
-        block=block(lanes),
+        **merge_grid(cut, width, n_batch),
         args=(
-            *row_args(output), cuda.Scratch(), cut.row.ptr, cut.first.ptr, np.int64(n_long),
-            np.int64(len(cut.row)), location, np.int32(n_blocks), cuda.pointer(offsets),
-            np.int32(offsets is not None and offsets.dtype == "int64"), np.int32(n_batch),
+            *row_args(output), cuda.Scratch(), cut.row.ptr, cut.first.ptr,
+            np.int64(len(cut.first) - 1), np.int64(len(cut.row)), location, np.int32(n_blocks),
+            offsets, wide, sums, sums_are_float, np.int32(root), np.int32(n_batch),
             np.int64(width),
         ),
     )  # fmt: skip

@@ -68,7 +68,25 @@ def type_groups(graph: Graph, stream_id: int = 0) -> TypeGroups:
 
 def pieces(graph: Graph, rows: str, offsets: ArrayView, limit: int, stream_id: int = 0) -> Pieces:
     """Return how the long rows of `offsets` (named `rows`) are cut, planning on first need."""
-    return graph.cached(("pieces", rows, limit), lambda: _plan(offsets, limit, stream_id))
+    return graph.cached(("pieces", rows, limit), lambda: plan_pieces(offsets, limit, stream_id))
+
+
+def listed_by(ids: ArrayView, n: int, stream_id: int = 0) -> tuple[ArrayView, ArrayView]:
+    """Return, for every id in [0, n), the positions at which `ids` has it; -1 is nobody's.
+
+    The positions of id i are ``order[offsets[i] : offsets[i + 1]]``, in increasing order.
+    """
+    if ids.device == "cpu":
+        offsets, order = _new(n + 2, ids.dtype), _new(len(ids), ids.dtype)
+        _host.sort_by_key(offsets, order, _host.view(np.asarray(ids) + 1))
+        return _host.view(np.asarray(offsets)[1:]), order
+    from edgegrad.backends import cuda
+
+    with cuda.on(ids.device, stream_id) as cp:
+        a = cp.asarray(ids)
+        order = cp.argsort(a, kind="stable").astype(a.dtype)
+        offsets = cp.searchsorted(a[order], cp.arange(n + 1, dtype=a.dtype)).astype(a.dtype)
+        return _host.view(offsets, stream_id), _host.view(order, stream_id)
 
 
 def _host_reverse(graph: Graph, _: int) -> Reverse:
@@ -130,7 +148,7 @@ def _cuda_type_groups(graph: Graph, stream_id: int) -> TypeGroups:
         return TypeGroups(*cuda.settled(cp, *arrays))
 
 
-def _plan(offsets: ArrayView, limit: int, stream_id: int) -> Pieces:
+def plan_pieces(offsets: ArrayView, limit: int, stream_id: int = 0) -> Pieces:
     """Cut long rows on the host: offsets are small beside edges, and one plan serves everyone."""
     on_host = _to_host(offsets)
     n = _host.count_pieces(on_host, limit)

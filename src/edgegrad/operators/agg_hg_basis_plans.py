@@ -116,7 +116,7 @@ def _plan_fwd_by_type(
         shape.n_batch,
         location=groups.location.ptr,
         n_blocks=shape.n_types,
-        offsets=groups.offsets if norm else None,
+        divide=groups.offsets if norm else None,
         before=_plan_own(shape, output, x, shape.n_types * shape.dim, concat_own),
     )
 
