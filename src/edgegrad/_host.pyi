@@ -49,6 +49,12 @@ class ArrayView:
     def __cuda_array_interface__(self) -> dict: ...
     def __dlpack__(self, **kwargs) -> object: ...
     def __dlpack_device__(self) -> tuple: ...
+    def columns(self, begin: int, width: int) -> ArrayView:
+        """The view of `width` columns (places of the last axis) from `begin` on."""
+
+    def as_column(self) -> ArrayView:
+        """The view of a one-axis array as one column."""
+
     def __len__(self) -> int: ...
     def __repr__(self) -> str: ...
 
@@ -122,6 +128,7 @@ class Graph:
     def n_node_types(self) -> int:
         """Number of node types; 0 without types."""
 
+def not_in_range(arg0: ArrayView, arg1: int, arg2: int, /) -> tuple[int, int]: ...
 def out_of_range(arg0: ArrayView, arg1: int, /) -> tuple[int, int]: ...
 def not_monotone(arg: ArrayView, /) -> tuple[int, int]: ...
 def repeated(arg: ArrayView, /) -> tuple[int, int]: ...
@@ -262,6 +269,70 @@ def sddmm_gradient(
     row: ArrayView,
     begin: ArrayView,
     end: ArrayView,
+) -> None: ...
+
+class Edges:
+    """Edges grouped by row; see edgegrad.operators.edges."""
+
+    def __init__(
+        self,
+        offsets: object | None,
+        ids: object | None,
+        order: object | None,
+        map: object | None,
+        rows: int,
+        count: int,
+        limit: int,
+        piece_row: object | None,
+        piece_begin: object | None,
+        piece_end: object | None,
+    ) -> None: ...
+
+def gather_reduce(
+    reducer: int,
+    edges: Edges,
+    wide: bool,
+    output: ArrayView,
+    input: object | None,
+    sign: float,
+    root: bool,
+    extrema: object | None,
+    weight: object | None,
+    heads: int,
+    divide: object | None,
+    gathered: object | None,
+    start: object | None,
+    start_ids: object | None,
+    start_count: int,
+    centre: object | None,
+    deviation: object | None,
+    own: object | None,
+) -> None: ...
+def expand(
+    edges: Edges,
+    wide: bool,
+    output: ArrayView,
+    row: object | None,
+    source: object | None,
+    edge: object | None,
+    divide: object | None,
+    extrema: object | None,
+    centre: object | None,
+    deviation: object | None,
+    subtrahend: object | None,
+    list_offsets: object | None,
+    list: object | None,
+) -> None: ...
+def grad_factor(
+    edges: Edges,
+    wide: bool,
+    result: ArrayView,
+    heads: int,
+    grad: ArrayView,
+    input: ArrayView,
+    extrema: object | None,
+    divide: object | None,
+    mean: object | None,
 ) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...

@@ -38,7 +38,7 @@ def sparse_matmul(matrix: Any, x: Any) -> Any:
     For repeated products make the graph once, with `from_scipy`, and call `operators.spmm_fwd`.
     """
     where, on_gpu = "sparse_matmul", type(matrix).__module__.startswith("cupyx.")
-    xp = cuda.cupy() if on_gpu else np
+    xp: Any = cuda.cupy() if on_gpu else np
     if not isinstance(x, xp.ndarray):
         raise wrong_type(where, "x", f"type {type(x).__name__}", f"a {xp.__name__} array")
     # CuPy's other formats do not iterate over entries without reading them back.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import graphs
 import numpy as np
 import pytest
+
+import graphs
 import reference
 from reference import agg_dmpnn
 

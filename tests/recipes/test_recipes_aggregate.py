@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import edgegrad
-from edgegrad import AggOp
 from devices import Host
+from edgegrad import AggOp
 from edgegrad.operators import agg_simple_n2n_fwd, pool_n2s_fwd
 from graphs import G0, GraphData, permuted_g0
 from recipes.aggregates import by_edge_id, product, simple, simple_back, weighted

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operator import BATCH
 from edgegrad.operators import agg_concat
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.agg_simple import EXTREMA, deviation, gradient_of, part_of, values_of
 from reference.aggregation import aggregate, backward, exact, in_batch
+from tolerances import Bounded
 
 
 def cases(

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad.operators.agg_dmpnn import AGG_DMPNN_E2E
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.agg_simple import edge_ids
+from tolerances import Bounded
 
 
 def _matrices(graph: GraphData, reverse: np.ndarray) -> tuple[Any, Any, Any]:

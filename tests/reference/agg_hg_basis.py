@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad.operator import BATCH
 from edgegrad.operators.agg_hg_basis import AGG_HG_BASIS
+from graphs import GraphData
 from reference import Arrays, Case
+from tolerances import Bounded
 
 
 def factors(graph: GraphData, edge_weight: Any, norm: bool) -> np.ndarray:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operator import BATCH
 from edgegrad.operators import agg_simple
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.aggregation import aggregate, backward, exact, in_batch, scatter
+from tolerances import Bounded
 
 EXTREMA = "output_extrema_location"
 

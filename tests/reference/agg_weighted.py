@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operator import BATCH
 from edgegrad.operators.agg_weighted import AGG_CONCAT_WEIGHTED_N2N, AGG_WEIGHTED_N2N
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.agg_simple import EXTREMA
 from reference.aggregation import aggregate, backward, exact, in_batch
+from tolerances import Bounded
 
 _BASIC = (AggOp.Sum, AggOp.Mean, AggOp.Min, AggOp.Max)
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operator import BATCH
 from reference import Arrays, Case
+from tolerances import Bounded
 
 
 @dataclass(frozen=True)

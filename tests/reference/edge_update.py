@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad.operators.edge_update import UPDATE_EFEAT_E2E_CONCAT, UPDATE_EFEAT_E2E_SUM
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.agg_simple import edge_ids
+from tolerances import Bounded
 
 INPUTS = ("input_edge_embedding", "input_src_node_embedding", "input_dst_node_embedding")
 GRADS = ("grad_input_edge", "grad_input_src_node", "grad_input_dst_node")

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operators.pool import POOL_N2S
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.agg_simple import EXTREMA, deviation
 from reference.aggregation import aggregate, backward, exact
+from tolerances import Bounded
 
 
 def cases(graph: GraphData, rng: np.random.Generator, dim: int = 5) -> Iterator[Case]:

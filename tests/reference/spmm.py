@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from graphs import GraphData
-from tolerances import Bounded
 
 from edgegrad import AggOp
 from edgegrad.operator import BATCH, HEADS
 from edgegrad.operators.spmm import SPMM
+from graphs import GraphData
 from reference import Arrays, Case
 from reference.aggregation import aggregate, exact, in_batch
+from tolerances import Bounded
 
 _BASIC = (AggOp.Sum, AggOp.Mean, AggOp.Min, AggOp.Max)
 

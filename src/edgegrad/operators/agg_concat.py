@@ -101,8 +101,8 @@ def agg_concat_n2n_fwd(
     Notes
     -----
     Dtypes (float16, bfloat16, float32, float64), accumulation and ties as in `agg_simple_n2n_fwd`.
-    A destination without in-edges gets 0 where it aggregates, its own features still. Determinism:
-    run-to-run, bitwise. Scratch: partial sums of long rows; Var and Std: the means.
+    A destination without in-edges gets 0 where it aggregates, its own features still.
+    Determinism: run-to-run, bitwise. Scratch: partial sums of long rows; Var and Std: the means.
     Source: Hamilton et al. 2017, arXiv:1706.02216; var and std: Corso et al. 2020, arXiv:2004.05718
     """
     given = {
@@ -202,8 +202,8 @@ def agg_concat_e2n_fwd(
     Notes
     -----
     Dtypes (float16, bfloat16, float32, float64), accumulation and ties as in `agg_simple_n2n_fwd`.
-    A destination without in-edges gets 0 where it aggregates, its own features still. Determinism:
-    run-to-run, bitwise. Scratch: partial sums of long rows; Var and Std: the means.
+    A destination without in-edges gets 0 where it aggregates, its own features still.
+    Determinism: run-to-run, bitwise. Scratch: partial sums of long rows; Var and Std: the means.
     Source: Hamilton et al. 2017, arXiv:1706.02216; var and std: Corso et al. 2020, arXiv:2004.05718
     """
     given = {
@@ -320,8 +320,8 @@ def agg_concat_n2n_e2n_fwd(
     Notes
     -----
     Dtypes (float16, bfloat16, float32, float64), accumulation and ties as in `agg_simple_n2n_fwd`.
-    A destination without in-edges gets 0 where it aggregates, its own features still. Determinism:
-    run-to-run, bitwise. Scratch: partial sums of long rows; Var and Std: the means.
+    A destination without in-edges gets 0 where it aggregates, its own features still.
+    Determinism: run-to-run, bitwise. Scratch: partial sums of long rows; Var and Std: the means.
     Source: Hamilton et al. 2017, arXiv:1706.02216; var and std: Corso et al. 2020, arXiv:2004.05718
     """
     given = {

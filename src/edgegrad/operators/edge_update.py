@@ -214,8 +214,8 @@ def update_efeat_e2e_sum_fwd(
     Notes
     -----
     Dtypes: T is float16, bfloat16, float32 or float64; the sum is rounded once. Ids are int32 or
-    int64. Every edge has a row; a destination without in-edges gets 0 of them. Determinism:
-    run-to-run, bitwise. Scratch: none.
+    int64. Every edge has a row; a destination without in-edges gets 0 of them.
+    Determinism: run-to-run, bitwise. Scratch: none.
     Source: Battaglia et al. 2018, arXiv:1806.01261, eq. 1
     """
     given = {

@@ -73,9 +73,10 @@ def pool_n2s_fwd(
     -----
     Dtypes: T is float16, bfloat16, float32 or float64; sums are kept in float32 (float64 for
     float64) and rounded once. Idx is int32 or int64. A graph without nodes gets 0, as a destination
-    without in-edges gets 0 elsewhere. Ties and NaN as in `agg_simple_n2n_fwd`. Determinism:
-    run-to-run, bitwise. Scratch: on the host, partial sums of graphs of more than 4,096 nodes; Var
-    and Std: the means, n_graphs x dim. On a GPU a graph is one team's work, however large.
+    without in-edges gets 0 elsewhere. Ties and NaN as in `agg_simple_n2n_fwd`.
+    Determinism: run-to-run, bitwise. Scratch: on the host, partial sums of graphs of more than
+    4,096 nodes; Var and Std: the means, n_graphs x dim. On a GPU a graph is one team's work,
+    however large.
     Source: Xu et al. 2019, arXiv:1810.00826; var and std: Corso et al. 2020, arXiv:2004.05718
     """
     where = "pool_n2s_fwd"
