@@ -141,15 +141,16 @@ grad_factor(void* __restrict__ result, index_t result_row, int result_is_float,
 #pragma unroll 1
       for (int head = 0; head < n_heads; ++head) {
         A dot = A(0);
+        const int c = head * head_width;
 #pragma unroll 1
-        for (index_t batch = 0; batch < n_batch; ++batch) {
-          const index_t c = static_cast<index_t>(head) * head_width;
-          const T* from = g.at(batch, row) + c;
-          const IdxT* at = extrema ? won.at(batch, row) + c : nullptr;
-          dot += lane_dot<T, IdxT, VEC>(from, x.at(batch, read) + c, at, position, head_width);
-          if (mean)
-            dot -= lane_dot<T, IdxT, VEC>(from, m.at(batch, row) + c, nullptr, 0, head_width);
-        }
+        for (index_t batch = 0; batch < n_batch; ++batch)
+          dot += lane_dot<T, IdxT, VEC>(g.at(batch, row) + c, x.at(batch, read) + c,
+                                        extrema ? won.at(batch, row) + c : nullptr, position,
+                                        head_width);
+#pragma unroll 1
+        for (index_t batch = 0; mean && batch < n_batch; ++batch)
+          dot -= lane_dot<T, IdxT, VEC>(g.at(batch, row) + c, m.at(batch, row) + c, nullptr, 0,
+                                        head_width);
         dot = team_sum(dot, lanes, mask);
         if (lane == 0)
           store_companion<T>(result, result_is_float, position * result_row + head,

@@ -26,15 +26,15 @@ template <int N> struct Count {
   static constexpr int value = N;
 };
 
-// tile(pack, count, c, skip) for the columns [begin, end): `count` packs from column c on, but for
-// the first `skip` lanes, or a single accumulator.
-template <typename A, typename Tile>
+// tile(pack, count, c, skip) for the columns [begin, end): `count` packs from column c on, at most
+// kMost of them, but for the first `skip` lanes, or a single accumulator.
+template <typename A, int kMost = kVectors, typename Tile>
 EG_INLINE void for_columns(std::int64_t begin, std::int64_t end, const Tile& tile) {
   constexpr int W = kLanes<A>;
   constexpr Pack<A> pack = {};
   std::int64_t c = begin;
-  for (; c + kVectors * W <= end; c += kVectors * W) tile(pack, Count<kVectors>{}, c, 0);
-  if (c + 4 * W <= end) tile(pack, Count<4>{}, c, 0), c += 4 * W;
+  for (; c + kMost * W <= end; c += kMost * W) tile(pack, Count<kMost>{}, c, 0);
+  if (kMost > 4 && c + 4 * W <= end) tile(pack, Count<4>{}, c, 0), c += 4 * W;
   if (c + 2 * W <= end) tile(pack, Count<2>{}, c, 0), c += 2 * W;
   if (c + W <= end) tile(pack, Count<1>{}, c, 0), c += W;
   if (c == end) return;
@@ -218,11 +218,12 @@ template <typename T, typename I> struct Kernels {
   template <typename V, int NV>
   static EG_INLINE void largest(V (&best)[NV], Lanes<V> (&edge)[NV], const Block& block, const A* k,
                                 std::int64_t dim, std::int64_t c) {
+    for (int v = 0; v < NV; ++v) best[v] = k[0] * load_as<V>(block.x[0] + c + v * W);
     for (int e = 0; e < block.n; ++e) {
       if (c == 0) prefetch<NV * W* static_cast<int>(sizeof(T))>(block.ahead[e], dim);
       for (int v = 0; v < NV; ++v) {
         const V x = k[e] * load_as<V>(block.x[e] + c + v * W);
-        const auto take = e == 0 ? Lanes<V>{} == Lanes<V>{} : better(x, best[v]);
+        const auto take = better(x, best[v]);
         best[v] = take ? x : best[v];
         edge[v] = take ? Lanes<V>{} + e : edge[v];
       }
@@ -235,18 +236,22 @@ template <typename T, typename I> struct Kernels {
     I* at = positions(p, out);
     const auto body = [&](const Block& block, const A* k, std::int64_t c0, std::int64_t c1,
                           bool first) {
-      for_columns<A>(c0, c1, [&](auto pack, auto count, std::int64_t c, int skip) {
+      // Each pack has its positions beside it, so fewer fit into registers.
+      for_columns<A, 4>(c0, c1, [&](auto pack, auto count, std::int64_t c, int skip) {
         using V = decltype(pack);
         constexpr int NV = decltype(count)::value;
-        V best[NV] = {};
+        constexpr int kColumns = NV * static_cast<int>(sizeof(V) / sizeof(A));
+        V best[NV];
         Lanes<V> edge[NV] = {};
         largest(best, edge, block, k, p.dim, c);
-        constexpr int kLanesOfV = static_cast<int>(sizeof(V) / sizeof(A));
-        for (int i = skip; i < NV * kLanesOfV; ++i) {
-          const A value = lane(best[i / kLanesOfV], i % kLanesOfV);
-          if (!first && !better(value, out[c + i])) continue;
-          out[c + i] = value;
-          at[c + i] = static_cast<I>(block.position[lane(edge[i / kLanesOfV], i % kLanesOfV)]);
+        A value[kColumns];
+        Lanes<A> of[kColumns];
+        std::memcpy(value, best, sizeof value);
+        std::memcpy(of, edge, sizeof of);
+        for (int i = skip; i < kColumns; ++i) {
+          if (!first && !better(value[i], out[c + i])) continue;
+          out[c + i] = value[i];
+          at[c + i] = static_cast<I>(block.position[of[i]]);
         }
       });
     };

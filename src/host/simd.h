@@ -103,14 +103,6 @@ template <> struct LanesOf<double> {
 };
 template <typename V> using Lanes = typename LanesOf<V>::type;
 
-template <typename V> EG_INLINE auto lane(V v, int i) {
-  if constexpr (sizeof(V) <= sizeof(double)) {
-    return v;
-  } else {
-    return v[i];
-  }
-}
-
 // A pack, or a single accumulator where a row is narrower than one.
 template <typename V, typename T> EG_INLINE V load_as(const T* p) {
   if constexpr (sizeof(V) == sizeof(accum_t<T>)) {

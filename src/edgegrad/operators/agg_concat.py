@@ -85,8 +85,7 @@ def agg_concat_n2n_fwd(
     input_embedding : array ([batch], n_src_nodes, dim), T
         Features of the sources, those of the destinations first.
     graph : csc or csc_hg, int32 or int64
-        As in `agg_simple_n2n_fwd`; not bipartite, since a destination's own row is the source row
-        of the same number.
+        As in `agg_simple_n2n_fwd`, but not bipartite: own rows are those of the first sources.
     aggregation_operation, stream_id
         As in `agg_simple_n2n_fwd`.
     output_extrema_location : array ([batch], n_dst_nodes, dim), Idx, or None
@@ -302,8 +301,7 @@ def agg_concat_n2n_e2n_fwd(
     input_edge_embedding : array (n_indices, dim_edge), T
         Features of the edges, by edge id (see `agg_simple_e2n_fwd`).
     graph : csc or csc_hg, int32 or int64
-        As in `agg_simple_n2n_fwd`; not bipartite, since a destination's own row is the source row
-        of the same number.
+        As in `agg_simple_n2n_fwd`, but not bipartite: own rows are those of the first sources.
     dim_node, dim_edge : int
         Widths of the two inputs, checked against them.
     aggregation_operation, stream_id
@@ -366,10 +364,8 @@ def agg_concat_n2n_e2n_bwd(
         Written, by edge id.
     grad_output : array (n_dst_nodes, dim_out), T
         Gradient of the output.
-    graph, aggregation_operation, stream_id
+    graph, dim_node, dim_edge, aggregation_operation, stream_id
         As in forward.
-    dim_node, dim_edge : int
-        Widths of the two inputs.
     output_extrema_location : array (n_dst_nodes, dim_aggregated), Idx, or None
         What forward wrote.
     input_node_embedding : array (n_src_nodes, dim_node), T, or None
