@@ -25,11 +25,14 @@ class ArrayView:
     def device(self, /) -> str: ...
     @property
     def readonly(self) -> bool: ...
-    @property
-    def facts(self) -> tuple: ...
     def fits(self, axes: tuple, sizes: dict) -> bool:
         """
-        Whether every axis has the size known by its name; a size not known yet is added.
+        Whether every axis has the size known by its name; a size not known yet is added. An axis in brackets may be missing, in all arrays alike: its size is then -1.
+        """
+
+    def suits(self, device: str, axes: tuple, sizes: dict, written: bool) -> bool:
+        """
+        Whether it is on that device, fits, and has rows without gaps that can be written.
         """
 
     @property
