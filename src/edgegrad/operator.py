@@ -240,7 +240,9 @@ def check(
         if call.dtypes.get(arg.dtype) != dtype:
             _bind_dtype(call, op.checked[half], arg, dtype)
         axes = arg.axes if arg.name in op.plain else _axes(call, op, arg, a.ndim)
-        device = a.device if arg.mapped and _addressable(a) else call.device
+        device = call.device
+        if arg.mapped and a.device != device and _addressable(a):
+            device = a.device
         if not a.suits(device, axes, call.sizes, arg.written):
             leader = "the graph" if op.graphs else f"`{op.leader[half]}`"
             raise _mismatch(call, arg, a, axes, device, f"{device}, where {leader} is")
