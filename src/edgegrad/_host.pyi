@@ -337,6 +337,51 @@ def grad_factor(
     divide: object | None,
     mean: object | None,
 ) -> None: ...
+def mha_gat_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_gat_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
+def mha_gat_v2_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_gat_v2_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
+def mha_simple_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_simple_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
 def isa() -> str: ...

@@ -309,7 +309,7 @@ def _bind_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, dtype: str) -> None
         of = "the index dtype of the graph" if first == arg.name else f"the dtype of `{first}`"
         raise wrong_type(call.where, arg.name, f"dtype {dtype}", f"{known}, {of}")
     t = call.dtypes.get("T", "")
-    allowed, shared = _allowed_dtypes(arg.dtype, arg.narrower, t)
+    allowed, shared = allowed_dtypes(arg.dtype, arg.narrower, t)
     if dtype not in allowed:
         beside = ""
         if arg.dtype != "T" and set(allowed) != set(arg.dtype.split("|")):
@@ -320,7 +320,7 @@ def _bind_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, dtype: str) -> None
 
 
 @cache  # of a few names
-def _allowed_dtypes(name: str, narrower: bool, t: str) -> tuple[tuple[str, ...], bool]:
+def allowed_dtypes(name: str, narrower: bool, t: str) -> tuple[tuple[str, ...], bool]:
     """Return the dtypes an array may have where T is `t`.
 
     Also returns whether the first array that has one decides for the others of that name.
