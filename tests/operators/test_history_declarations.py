@@ -53,7 +53,7 @@ class Call:
     """A valid call whose arrays can be spoiled; the part of `calls.Made` that spoilers read."""
 
     def __init__(self, op: Operator, device: Any) -> None:
-        case = SimpleNamespace(args=op.fwd, axes=lambda arg: arg.axes, without=())
+        case = SimpleNamespace(op=op, args=op.fwd, axes=lambda arg: arg.axes, without=())
         self.op, self.device, self.case = op, device, case
         self.arrays: dict[str, Any] = {}
         for a in op.fwd:
