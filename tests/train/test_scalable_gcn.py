@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from edgegrad.train.scalable_gcn_piece import Piece
 
 N, CLASSES = 30, 3
 NEIGHBOURS = pytest.mark.parametrize("neighbours", ["fresh", "store"])
+MODELS = pytest.mark.parametrize("model", ["gcn", "sage"])
 
 
 def data() -> Planetoid:
@@ -37,8 +39,9 @@ def parts() -> list[np.ndarray]:
     return [np.concatenate([own, own[[2, 0, 2]]]) for own in cut]
 
 
-def model_of(layers: int, cls: Any = ScalableGCN, **settings: Any) -> Any:
-    model = cls(data(), Settings(layers, 5, l2=0.0, **settings), Device("cpu", "float64"), parts())
+def model_of(layers: int, cls: Any = ScalableGCN, folder: Any = None, **settings: Any) -> Any:
+    chosen = Settings(layers=layers, hidden=5, l2=0.0, **settings)
+    model = cls(data(), chosen, Device("cpu", "float64"), parts(), folder)
     model.initialise(np.random.default_rng(7))
     return model
 
@@ -52,19 +55,24 @@ def dense(features: Features) -> np.ndarray:
 def full_batch(model: Any) -> dict[str, np.ndarray]:
     """The gradient of the whole graph, by dense matrices."""
     d, weights = model.data, list(model.params.values())
-    a = np.eye(N)
+    a = np.zeros((N, N))
     a[d.edge_index[1], d.edge_index[0]] = 1
-    a /= np.sqrt(np.outer(a.sum(axis=1), a.sum(axis=0)))
+    if model.settings.model == "gcn":
+        a += np.eye(N)
+        mixes = [a / np.sqrt(np.outer(a.sum(axis=1), a.sum(axis=0)))]
+    else:
+        mixes = [a / a.sum(axis=1, keepdims=True), np.eye(N)]
     inputs, products = [dense(d.features)], []
     for weight in weights:
-        products.append(a @ inputs[-1] @ weight)
+        matrices = np.split(weight, len(mixes), axis=1)
+        products.append(sum(a @ inputs[-1] @ w for a, w in zip(mixes, matrices, strict=True)))
         inputs.append(np.maximum(products[-1], 0))
     shares = np.exp(products[-1]) / np.exp(products[-1]).sum(axis=1, keepdims=True)
     grad = (shares - np.eye(CLASSES)[d.labels]) * np.isin(np.arange(N), d.train)[:, None]
     grad /= len(d.train)
     grads = {}
     for i in reversed(range(len(weights))):
-        back = a.T @ grad
+        back = np.concatenate([a.T @ grad for a in mixes], axis=1)
         grads[f"weight{i}"] = inputs[i].T @ back
         grad = back @ weights[i].T * (products[i - 1] > 0) if i else None
     return grads
@@ -88,13 +96,40 @@ def error_after(model: Any, epochs: int) -> float:
 
 
 @NEIGHBOURS
+@MODELS
 @pytest.mark.parametrize("gradients", ["mailbox", "snapshot"])
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 def test_after_2_l_minus_1_epochs_nothing_is_missing(
-    layers: int, gradients: str, neighbours: str
+    layers: int, gradients: str, model: str, neighbours: str
 ) -> None:
-    model = model_of(layers, gradients=gradients, neighbours=neighbours)
-    assert error_after(model, 2 * (layers - 1)) < 1e-12
+    made = model_of(layers, model=model, gradients=gradients, neighbours=neighbours)
+    assert error_after(made, 2 * (layers - 1)) < 1e-12
+
+
+def test_stores_in_mapped_files_change_nothing(tmp_path: Path) -> None:
+    for gradients in ("mailbox", "snapshot"):
+        model = model_of(3, folder=tmp_path, gradients=gradients)
+        for _ in range(2):
+            assert error_after(model, 4) < 1e-12
+            model.clear()
+        for store in model.stores.values():
+            store.close()
+    assert {p.name for p in tmp_path.iterdir()} == {"rows", "grads", "last_grads"}
+
+
+def test_half_stores_round_rows_alone() -> None:
+    half, whole = (Device("cpu", "float32"), Device("cpu", "float64"))
+    found = []
+    for device, rounded in ((half, True), (whole, False)):
+        settings = Settings(layers=3, hidden=5, l2=0.0, half=rounded)
+        model = ScalableGCN(data(), settings, device, parts())
+        model.initialise(np.random.default_rng(7))
+        assert model.store.grad_tables.dtype == device.dtype
+        for _ in range(5):
+            grads = epoch(model)
+        found.append(grads)
+    for name, grad in found[1].items():
+        assert 1e-6 < np.abs(found[0][name] - grad).max() / np.abs(grad).max() < 1e-2
 
 
 @NEIGHBOURS
