@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +203,36 @@ def test_conservation_at_every_step(neighbours: str) -> None:
         model.step(piece)
         held = model.store.grad_tables.sum(axis=1)
         np.testing.assert_allclose(held + model.taken, model.sent, atol=1e-14)
+
+
+def traced_peak_of_a_step(n: int, layers: int) -> int:
+    """Bytes of arrays that a step on 250 nodes of a ring of n needs."""
+    node = np.arange(n, dtype=np.int32)
+    ring = np.roll(node, 1)
+    graph = Planetoid(
+        name="ring",
+        edge_index=np.array([[*node, *ring], [*ring, *node]], np.int32),
+        features=Features.of(np.ones((n, 2))),
+        labels=node % CLASSES,
+        train=node,
+        test=node,
+        n_classes=CLASSES,
+    )
+    settings = Settings(layers=layers, hidden=16)
+    model = ScalableGCN(graph, settings, Device("cpu", "float32"), node // 250)
+    model.initialise(np.random.default_rng(0))
+    model.step(model.pieces[0])  # the graph keeps what its backward needs
+    tracemalloc.start()
+    model.step(model.pieces[0])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_of_a_step_grows_with_the_batch_alone() -> None:
+    small, large = (traced_peak_of_a_step(n, layers=4) for n in (500, 5000))
+    assert small > 250 * 16 * 4  # arrays are counted
+    assert large < small * 1.02
 
 
 def test_evaluation_ignores_the_store() -> None:

@@ -58,11 +58,12 @@ class Links:
         graph = from_coo(src.copy(), dst.copy(), n, edge_types=types, n_edge_types=1)
         n_edges = np.diff(np.asarray(graph.offsets))
         degree = np.maximum(n_edges, 1.0)
-        of_dst, of_src = np.repeat(degree, n_edges), degree[np.asarray(graph.indices)]
+        scale = degree ** (-0.5 if model == "gcn" else -1.0)
+        of_dst, of_src = np.repeat(scale, n_edges), scale[np.asarray(graph.indices)]
         if model == "gcn":
-            weight = (of_dst * of_src) ** -0.5
+            weight = of_dst * of_src
             return cls(graph, weight, weight, own_apart=False)
-        return cls(graph, 1 / of_dst, 1 / of_src, own_apart=True)
+        return cls(graph, of_dst, of_src, own_apart=True)
 
 
 class Piece:
@@ -71,9 +72,9 @@ class Piece:
     def __init__(self, batch: Batch, links: Links, data: Planetoid, device: Device) -> None:
         self.n_own = len(batch.own)
         self.neighbours_sum, self.own_apart = Sum(batch.graph, device), links.own_apart
-        self.weight, self.weight_back = (
-            device.array(w[batch.positions]) for w in (links.weight, links.weight_back)
-        )
+        self.weight = self.weight_back = device.array(links.weight[batch.positions])
+        if links.weight_back is not links.weight:
+            self.weight_back = device.array(links.weight_back[batch.positions])
         self.own, self.neighbours = (device.xp.asarray(i) for i in (batch.own, batch.neighbours))
         sources = np.concatenate([batch.own, batch.neighbours])
         graph, values = _rows_of(data.features, sources)
