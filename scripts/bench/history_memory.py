@@ -1,8 +1,8 @@
 """Memory of training by depth: `python scripts/bench/history_memory.py PPI24.NPZ [--plot FILE]`.
 
 Trains ScalableGCN on the 24 graphs of PPI (their topology; the classes are a stand-in) with 2, 4
-and 8 layers: with stores in mapped files, with stores in memory, and with the whole graph as one
-batch. Each training is a process of its own with one thread, and two of its peaks are told (Linux):
+and 8 layers: in 64 batches with stores in mapped files or in memory, and with the whole graph as
+one batch. Each training is a process of its own with one thread; two peaks are told (Linux):
 
 - anonymous: what it can keep in memory or swap only;
 - resident: with that the pages of mapped files, which the kernel writes back and drops at need.
@@ -29,8 +29,6 @@ from edgegrad.train.scalable_gcn_fit import fit
 from measure import forget_peak, in_a_process, memory
 
 DEPTHS = (2, 4, 8)
-# Eight layers in 64 batches learn from gradients up to 7 epochs old: larger steps diverge.
-LR = 1e-4
 
 
 class Form(NamedTuple):
@@ -43,9 +41,10 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "64 batches, stores in mapped files": Form(mapped=True),
-    "64 batches, stores in memory": Form(),
-    "64 batches, stores in memory, rows in float16": Form(half=True),
+    "stores in mapped files": Form(mapped=True),
+    "stores in mapped files, rows in float16": Form(mapped=True, half=True),
+    "stores in memory": Form(),
+    "stores in memory, rows in float16": Form(half=True),
     "whole graph as one batch": Form(parts=1, gradients="none"),
 }
 
@@ -102,7 +101,7 @@ def measured(args: argparse.Namespace) -> dict[str, Any]:
         forget_peak()
         before = memory("RssAnon")
         with AnonymousPeak() as peak:
-            run = fit(model, args.epochs, LR, seed=0)
+            run = fit(model, args.epochs, args.lr, seed=0)
         return {
             "stores": model.store_bytes / 2**20,
             "before": before,
@@ -123,14 +122,14 @@ def table(results: dict[str, list[dict[str, Any]]]) -> None:
         for layers, r in zip(DEPTHS, runs, strict=True):
             peaks = f"{r['before']:.0f}, {r['anonymous']:.0f} | {r['resident']:.0f}"
             print(f"| {form} | {layers} | {r['stores']:.0f} | {peaks} | {r['seconds']:.2f} |")
-    print(f"\nFrom {DEPTHS[0]} to {DEPTHS[-1]} layers:\n")
+    print(f"\n| from {DEPTHS[0]} to {DEPTHS[-1]} layers | anonymous | resident | added, MiB |")
+    print("| --- | --- | --- | --- |")
     for form, (first, *_, last) in results.items():
-        grown = {what: last[what] / first[what] for what in ("anonymous", "resident")}
+        grown = [last[what] / first[what] for what in ("anonymous", "resident")]
         added = [r["anonymous"] - r["before"] for r in (first, last)]
         print(
-            f"- {form}: anonymous x {grown['anonymous']:.2f}, resident x {grown['resident']:.2f}; "
+            f"| {form} | x {grown[0]:.2f} | x {grown[1]:.2f} | {added[0]:.0f} to {added[1]:.0f} |"
         )
-        print(f"  what training adds to the anonymous: {added[0]:.0f} to {added[1]:.0f} MiB")
 
 
 def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
@@ -154,6 +153,8 @@ def main() -> None:
     add("data", type=Path)
     add("--hidden", type=int, default=64)
     add("--epochs", type=int, default=3)
+    # Eight layers in 64 batches learn from gradients up to 7 epochs old: larger steps diverge.
+    add("--lr", type=float, default=1e-4)
     add("--folder", type=Path, help="where mapped stores are kept; on a disk, not in memory")
     add("--plot", type=Path, help="a picture to write")
     add("--form", choices=FORMS, help="train this alone, in this process")
