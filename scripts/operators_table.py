@@ -15,6 +15,7 @@ from pathlib import Path
 
 import edgegrad.operators
 from edgegrad.operator import BATCH, FLOATS, Arg, Operator
+from edgegrad.operators.history_declarations import STORE_OPERATORS
 
 PROG = "operators_table"
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "operators.md"
@@ -34,9 +35,14 @@ What a call writes it writes whole, and never adds to what was there.
 `{BATCH}` is an axis that all arrays which have it are given with, or all without.
 """
 
+STORES = """\
+Stores of past rows and gradients, which training on mini-batches reads in the place of neighbours
+outside the batch. These are steps of an algorithm: one function each, without graph and derivative.
+"""
+
 
 def function(op: Operator, half: str) -> Callable[..., None]:
-    return getattr(edgegrad.operators, f"{op.name}_{half}")
+    return getattr(edgegrad.operators, op.functions[half])
 
 
 def halves(op: Operator) -> tuple[str, ...]:
@@ -48,15 +54,16 @@ def docstring(op: Operator, half: str) -> str:
 
 
 def determinism(op: Operator) -> str:
-    """Return what the docstring of forward promises for both halves."""
+    """Return what the docstring of forward, or of the one function, promises."""
     found = re.search(r"Determinism: ([^.]+)\.", docstring(op, "fwd"))
     if not found:
-        raise LookupError(f"{op.name}_fwd: the docstring has no sentence 'Determinism: ...'")
+        name = op.functions["fwd"]
+        raise LookupError(f"{name}: the docstring has no sentence 'Determinism: ...'")
     return " ".join(found[1].split())
 
 
 def graphs(op: Operator) -> str:
-    return ", ".join(f"`{kind}_int32/int64`" for kind in op.graphs)
+    return ", ".join(f"`{kind}_int32/int64`" for kind in op.graphs) or "none"
 
 
 def cited(source: str) -> str:
@@ -78,11 +85,27 @@ def overview(operators: Sequence[Operator]) -> Iterator[str]:
     def cells(op: Operator) -> tuple[str, ...]:
         batched = any(BATCH in a.axes for a in op.fwd)
         grads = ", ".join(f"`{a.name}`" for a in op.inputs if a.grad)
-        name = f"[`{op.name}`](#{op.name})"
-        return name, graphs(op), grads or "none", "yes" if batched else "no", determinism(op)
+        batches = "yes" if batched else "no"
+        return linked(op), graphs(op), grads or "none", batches, determinism(op)
 
     header = ("operator", "graphs", "gradients with respect to", "batched", "determinism")
     return table(header, map(cells, operators))
+
+
+def overview_of_stores(operators: Sequence[Operator]) -> Iterator[str]:
+    def cells(op: Operator) -> tuple[str, ...]:
+        changed = ", ".join(f"`{a.name}`" for a in op.fwd if a.changed)
+        return linked(op), summary(op), changed or "nothing", determinism(op)
+
+    return table(("operator", "what it does", "changes", "determinism"), map(cells, operators))
+
+
+def linked(op: Operator) -> str:
+    return f"[`{op.name}`](#{op.name})"
+
+
+def summary(op: Operator) -> str:
+    return docstring(op, "fwd").partition("\n")[0]
 
 
 def arrays(op: Operator, half: str) -> Iterator[str]:
@@ -91,10 +114,13 @@ def arrays(op: Operator, half: str) -> Iterator[str]:
 
     def cells(a: Arg) -> tuple[str, ...]:
         name = f"*{a.name}*" if a.optional else a.name
-        use = "written" if a.written else "read"
-        return name, f"`({', '.join(a.axes)})`", a.dtype, use, words.get(a.name, "")
+        return name, f"`({', '.join(a.axes)})`", a.dtype, use(a), words.get(a.name, "")
 
     return table(("array", "axes", "dtype", "", "what"), map(cells, getattr(op, half)))
+
+
+def use(a: Arg) -> str:
+    return "changed" if a.changed else "written" if a.written else "read"
 
 
 def described(op: Operator, half: str) -> dict[str, str]:
@@ -104,23 +130,23 @@ def described(op: Operator, half: str) -> dict[str, str]:
 
 def _words(text: str) -> str:
     text = " ".join(text.split()).replace("``", "`")
-    text = re.sub(r"^Written[;,.] ", "", text)  # the table says so beside it
+    text = re.sub(r"^(Written|Changed in place|Read)[;,.] ", "", text)  # the table says so
     return text[:1].upper() + text[1:]
 
 
 def section(op: Operator) -> Iterator[str]:
     yield from (f"## {op.name}", "")
-    yield from (docstring(op, "fwd").partition("\n")[0], "")
+    yield from (summary(op), "")
     for half in halves(op):
         signature = inspect.signature(function(op, half), eval_str=False)
         parameters = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
         call = str(signature.replace(parameters=parameters, return_annotation=signature.empty))
-        yield from ("```python", *_wrapped(f"{op.name}_{half}", call), "```", "")
+        yield from ("```python", *_wrapped(op.functions[half], call), "```", "")
         yield from (*arrays(op, half), "")
     known = {a.name for a in op.fwd} | {"graph", "stream_id"}
     options = {k: v for k, v in described(op, "fwd").items() if k not in known}
     yield from (f"- `{name}`: {words}" for name, words in options.items())
-    yield f"- Graphs: {graphs(op)}"
+    yield from () if op.single else (f"- Graphs: {graphs(op)}",)
     yield f"- Determinism: {determinism(op)}"
     yield f"- Scratch: {op.scratch}"
     yield from ([f"- Source: {cited(op.source)}"] if op.source else [])
@@ -128,20 +154,19 @@ def section(op: Operator) -> Iterator[str]:
 
 
 def _wrapped(name: str, call: str, width: int = 100) -> list[str]:
-    """Break a call between its arguments where it would be too long."""
-    lines = [f"{name}("]
-    for argument in call[1:-1].split(", "):
-        if len(lines[-1]) + len(argument) + 2 > width:
-            lines.append("    ")
-        lines[-1] += f"{argument}, "
-    lines[-1] = lines[-1].rstrip(", ") + ")"
-    return [line.rstrip() for line in lines]
+    """Set a call as the formatter does, which also sets the code in this page."""
+    whole, arguments = f"{name}{call}", call[1:-1]
+    if len(whole) <= width:
+        return [whole]
+    if len(arguments) + 4 <= width:
+        return [f"{name}(", f"    {arguments}", ")"]
+    return [f"{name}(", *(f"    {argument}," for argument in arguments.split(", ")), ")"]
 
 
-def page(operators: Sequence[Operator]) -> str:
+def page(operators: Sequence[Operator], stores: Sequence[Operator]) -> str:
     """Return the whole page."""
-    lines = [HEAD, *overview(operators), ""]
-    for op in operators:
+    lines = [HEAD, *overview(operators), "", STORES, *overview_of_stores(stores), ""]
+    for op in (*operators, *stores):
         lines += section(op)
     return "\n".join(lines).rstrip() + "\n"
 
@@ -151,7 +176,7 @@ def main(argv: Sequence[str] | None = None, target: Path = TARGET) -> int:
     parser = argparse.ArgumentParser(prog=PROG, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="only say if it is out of date")
     check = parser.parse_args(argv).check
-    text = page(edgegrad.operators.OPERATORS)
+    text = page(edgegrad.operators.OPERATORS, STORE_OPERATORS)
     before = target.read_text(encoding="utf-8") if target.exists() else ""
     if check and text != before:
         print(f"{target.name} is out of date: run python scripts/operators_table.py")

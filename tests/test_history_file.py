@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -115,6 +116,19 @@ def test_what_is_no_store(tmp_path: Path) -> None:
         HistoryStore.open(path)
     with pytest.raises(ValueError, match="which cannot be written"):
         HistoryStore(2, 2, 2, path=tmp_path / "nowhere" / "store")
+
+
+def test_a_full_disk_is_told_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    text = r"store, for which there is no room \(No space left on device\), expected a writable"
+    with pytest.raises(ValueError, match=text):
+        HistoryStore(5, 2, 1, path=tmp_path / "store")
+    assert not any(tmp_path.iterdir())
 
 
 _WRITER = """

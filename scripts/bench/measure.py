@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +32,33 @@ def milliseconds(calls: Calls, rounds: int = 7) -> dict[str, float]:
 
 def extra_megabytes(call: Callable[[], object]) -> float:
     """Peak of resident memory during the call over what was resident before (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-    before = _resident("VmRSS")
+    forget_peak()
+    before = memory("VmRSS")
     call()
-    return _resident("VmHWM") - before
+    return memory("VmHWM") - before
 
 
-def _resident(field: str) -> float:
+def forget_peak() -> None:
+    """Let the peak of resident memory start anew."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def memory(field: str) -> float:
+    """Read a figure of this process from the kernel, in MiB; NaN where it has none."""
     status = Path("/proc/self/status").read_text()
     match = re.search(rf"{field}:\s+(\d+) kB", status)
     return int(match.group(1)) / 1024 if match else float("nan")
+
+
+def in_a_process(*argv: str) -> dict[str, Any]:
+    """Run Python in another process, with one thread; return the JSON that it prints.
+
+    On small graphs a second thread gains little, and loses much where others use the machine.
+    """
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, *argv]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return json.loads(done.stdout)
 
 
 def stream_bandwidth() -> float:

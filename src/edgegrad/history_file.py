@@ -108,7 +108,14 @@ class StoreFile:
             os.close(file)
             raise
         os.truncate(file, 0)  # what an earlier attempt may have left
-        os.truncate(file, layout.offsets()[1])
+        try:
+            # A page without a place on the disk would kill the process that writes to it.
+            os.posix_fallocate(file, 0, layout.offsets()[1])
+        except OSError as error:
+            os.close(file)
+            part.unlink()
+            has = f"{path}, for which there is no room ({error.strerror})"
+            raise wrong_value(where, "path", has, "a writable place") from None
         made = cls(path, layout, file)
         made.arrays["ages"][...] = -1
         made._header["layout"] = json.dumps(asdict(layout)).encode()

@@ -74,7 +74,8 @@ def _metis(graph: Graph, n_parts: int, seed: int) -> Ids:
     dst = np.repeat(np.arange(n), np.diff(offsets))
     between = (src < n) & (src != dst)  # a source that is no destination is in no part
     src, dst = src[between].astype(np.int64), dst[between]
-    pairs = np.unique(np.concatenate([src * n + dst, dst * n + src]))
+    pairs = np.sort(np.concatenate([src * n + dst, dst * n + src]))
+    pairs = pairs[np.diff(pairs, prepend=-1) > 0]
     starts = np.searchsorted(pairs, np.arange(n + 1) * n)
     adjacency = pymetis.CSRAdjacency(starts, pairs % n)
     _, parts = pymetis.part_graph(n_parts, adjacency, options=pymetis.Options(seed=seed))

@@ -9,6 +9,7 @@ import pytest
 
 from edgegrad import operators
 from edgegrad.operator import Operator
+from edgegrad.operators.history_declarations import STORE_OPERATORS
 
 sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
@@ -31,21 +32,28 @@ def test_check_finds_a_page_that_is_not(tmp_path: Path, capsys: pytest.CaptureFi
     assert script.main(["--check"], page) == 0
 
 
-@pytest.mark.parametrize("op", operators.OPERATORS, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", [*operators.OPERATORS, *STORE_OPERATORS], ids=lambda op: op.name)
 def test_every_array_has_a_row_and_a_description(op: Operator) -> None:
-    lines = script.page([op]).splitlines()
+    lines = list(script.section(op))
     for half in script.halves(op):
         described = script.described(op, half)
         for a in getattr(op, half):
             name = f"*{a.name}*" if a.optional else a.name
             axes = f"`({', '.join(a.axes)})`"
-            use = "written" if a.written else "read"
+            dtype = a.dtype.replace("|", r"\|")
+            use = "changed" if a.changed else "written" if a.written else "read"
             assert described[a.name]
-            assert f"| {name} | {axes} | {a.dtype} | {use} | {described[a.name]} |" in lines
+            assert f"| {name} | {axes} | {dtype} | {use} | {described[a.name]} |" in lines
+
+
+def test_every_operator_is_in_an_overview() -> None:
+    text = script.TARGET.read_text(encoding="utf-8")
+    for op in (*operators.OPERATORS, *STORE_OPERATORS):
+        assert f"\n| [`{op.name}`](#{op.name}) | " in text
 
 
 def test_an_operator_that_promises_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     op = operators.OPERATORS[0]
     monkeypatch.setattr(getattr(operators, f"{op.name}_fwd"), "__doc__", "Aggregate.")
     with pytest.raises(LookupError, match=f"{op.name}_fwd: .*Determinism"):
-        script.page([op])
+        script.page([op], [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from edgegrad.train.scalable_gcn_piece import Piece
 
 N, CLASSES = 30, 3
 NEIGHBOURS = pytest.mark.parametrize("neighbours", ["fresh", "store"])
+MODELS = pytest.mark.parametrize("model", ["gcn", "sage"])
 
 
 def data() -> Planetoid:
@@ -37,8 +40,9 @@ def parts() -> list[np.ndarray]:
     return [np.concatenate([own, own[[2, 0, 2]]]) for own in cut]
 
 
-def model_of(layers: int, cls: Any = ScalableGCN, **settings: Any) -> Any:
-    model = cls(data(), Settings(layers, 5, l2=0.0, **settings), Device("cpu", "float64"), parts())
+def model_of(layers: int, cls: Any = ScalableGCN, folder: Any = None, **settings: Any) -> Any:
+    chosen = Settings(layers=layers, hidden=5, l2=0.0, **settings)
+    model = cls(data(), chosen, Device("cpu", "float64"), parts(), folder)
     model.initialise(np.random.default_rng(7))
     return model
 
@@ -52,19 +56,24 @@ def dense(features: Features) -> np.ndarray:
 def full_batch(model: Any) -> dict[str, np.ndarray]:
     """The gradient of the whole graph, by dense matrices."""
     d, weights = model.data, list(model.params.values())
-    a = np.eye(N)
+    a = np.zeros((N, N))
     a[d.edge_index[1], d.edge_index[0]] = 1
-    a /= np.sqrt(np.outer(a.sum(axis=1), a.sum(axis=0)))
+    if model.settings.model == "gcn":
+        a += np.eye(N)
+        mixes = [a / np.sqrt(np.outer(a.sum(axis=1), a.sum(axis=0)))]
+    else:
+        mixes = [a / a.sum(axis=1, keepdims=True), np.eye(N)]
     inputs, products = [dense(d.features)], []
     for weight in weights:
-        products.append(a @ inputs[-1] @ weight)
+        matrices = np.split(weight, len(mixes), axis=1)
+        products.append(sum(a @ inputs[-1] @ w for a, w in zip(mixes, matrices, strict=True)))
         inputs.append(np.maximum(products[-1], 0))
     shares = np.exp(products[-1]) / np.exp(products[-1]).sum(axis=1, keepdims=True)
     grad = (shares - np.eye(CLASSES)[d.labels]) * np.isin(np.arange(N), d.train)[:, None]
     grad /= len(d.train)
     grads = {}
     for i in reversed(range(len(weights))):
-        back = a.T @ grad
+        back = np.concatenate([a.T @ grad for a in mixes], axis=1)
         grads[f"weight{i}"] = inputs[i].T @ back
         grad = back @ weights[i].T * (products[i - 1] > 0) if i else None
     return grads
@@ -88,13 +97,40 @@ def error_after(model: Any, epochs: int) -> float:
 
 
 @NEIGHBOURS
+@MODELS
 @pytest.mark.parametrize("gradients", ["mailbox", "snapshot"])
 @pytest.mark.parametrize("layers", [1, 2, 3, 4])
 def test_after_2_l_minus_1_epochs_nothing_is_missing(
-    layers: int, gradients: str, neighbours: str
+    layers: int, gradients: str, model: str, neighbours: str
 ) -> None:
-    model = model_of(layers, gradients=gradients, neighbours=neighbours)
-    assert error_after(model, 2 * (layers - 1)) < 1e-12
+    made = model_of(layers, model=model, gradients=gradients, neighbours=neighbours)
+    assert error_after(made, 2 * (layers - 1)) < 1e-12
+
+
+def test_stores_in_mapped_files_change_nothing(tmp_path: Path) -> None:
+    for gradients in ("mailbox", "snapshot"):
+        model = model_of(3, folder=tmp_path, gradients=gradients)
+        for _ in range(2):
+            assert error_after(model, 4) < 1e-12
+            model.clear()
+        for store in model.stores.values():
+            store.close()
+    assert {p.name for p in tmp_path.iterdir()} == {"rows", "grads", "last_grads"}
+
+
+def test_half_stores_round_rows_alone() -> None:
+    half, whole = (Device("cpu", "float32"), Device("cpu", "float64"))
+    found = []
+    for device, rounded in ((half, True), (whole, False)):
+        settings = Settings(layers=3, hidden=5, l2=0.0, half=rounded)
+        model = ScalableGCN(data(), settings, device, parts())
+        model.initialise(np.random.default_rng(7))
+        assert model.store.grad_tables.dtype == device.dtype
+        for _ in range(5):
+            grads = epoch(model)
+        found.append(grads)
+    for name, grad in found[1].items():
+        assert 1e-6 < np.abs(found[0][name] - grad).max() / np.abs(grad).max() < 1e-2
 
 
 @NEIGHBOURS
@@ -167,6 +203,36 @@ def test_conservation_at_every_step(neighbours: str) -> None:
         model.step(piece)
         held = model.store.grad_tables.sum(axis=1)
         np.testing.assert_allclose(held + model.taken, model.sent, atol=1e-14)
+
+
+def traced_peak_of_a_step(n: int, layers: int) -> int:
+    """Bytes of arrays that a step on 250 nodes of a ring of n needs."""
+    node = np.arange(n, dtype=np.int32)
+    ring = np.roll(node, 1)
+    graph = Planetoid(
+        name="ring",
+        edge_index=np.array([[*node, *ring], [*ring, *node]], np.int32),
+        features=Features.of(np.ones((n, 2))),
+        labels=node % CLASSES,
+        train=node,
+        test=node,
+        n_classes=CLASSES,
+    )
+    settings = Settings(layers=layers, hidden=16)
+    model = ScalableGCN(graph, settings, Device("cpu", "float32"), node // 250)
+    model.initialise(np.random.default_rng(0))
+    model.step(model.pieces[0])  # the graph keeps what its backward needs
+    tracemalloc.start()
+    model.step(model.pieces[0])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def test_memory_of_a_step_grows_with_the_batch_alone() -> None:
+    small, large = (traced_peak_of_a_step(n, layers=4) for n in (500, 5000))
+    assert small > 250 * 16 * 4  # arrays are counted
+    assert large < small * 1.02
 
 
 def test_evaluation_ignores_the_store() -> None:

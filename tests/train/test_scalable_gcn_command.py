@@ -50,6 +50,30 @@ def test_it_learns(
     assert again["train_loss"] == result["train_loss"]
 
 
+def test_sage_learns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _archive(tmp_path / "rings.npz")
+    options = ("--layers", 3, "--parts", 4, "--epochs", 30, "--lr", 0.05, "--seeds", 2)
+    result = json.loads(_run(path, *options, "--model", "sage", "--json", capsys=capsys))
+    assert result["test_accuracy_mean"] > 0.9
+    assert result["settings"]["model"] == "sage"
+
+
+def test_where_stores_are_and_how_wide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, folder = _archive(tmp_path / "rings.npz"), tmp_path / "stores"
+    folder.mkdir()
+    results = [
+        json.loads(_run(path, "--epochs", 5, "--seeds", 2, "--json", *options, capsys=capsys))
+        for options in ((), ("--mapped", folder), ("--half",))
+    ]
+    plain, mapped, half = results
+    assert mapped["train_loss"] == plain["train_loss"]
+    assert (plain["stores_mapped"], mapped["stores_mapped"]) == (False, True)
+    assert not any(folder.iterdir())
+    ids, rows, grads = (60 * n for n in (8, 4 * 16, 4 * 16))
+    assert plain["store_bytes"] == ids + rows + grads
+    assert half["store_bytes"] == ids + rows // 2 + grads
+
+
 def test_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = _archive(tmp_path / "rings.npz")
     text = _run(path, "--epochs", 2, "--seeds", 1, "--partition", "contiguous", capsys=capsys)
@@ -93,6 +117,8 @@ def test_sparse_features_are_those_of_the_dense_array(
         ("edges reach id 60, expected ids below 60", (), {"edge_index": np.array([[60], [0]])}),
         ("--dropout: got 1, expected a number below 1", ("--dropout", "1"), {}),
         ("--epochs: got 0, expected at least 1", ("--epochs", "0"), {}),
+        ("--half: got --dtype float64, expected float32", ("--half", "--dtype", "float64"), {}),
+        ("--mapped nowhere: cannot be written to (No such", ("--mapped", "nowhere"), {}),
     ],
 )
 def test_mistakes_are_one_line(

@@ -116,7 +116,7 @@ def history_push(
         of the process has torn is known in a memory map that outlives it.
     step : int or None
         The number of the step, from 0; needed with `age`.
-    validate
+    validate : bool
         As in `history_pull`.
 
     Raises
@@ -126,8 +126,8 @@ def history_push(
 
     Notes
     -----
-    Dtypes and determinism as in `history_pull`, also of the mean. Scratch: 16 bytes per id (40 on
-    the host, none if ids increase).
+    Dtypes as in `history_pull`. Determinism: run-to-run, bitwise, also of the mean. Scratch: 16
+    bytes per id (40 on the host, none if ids increase).
     Source: Fey et al. 2021, arXiv:2106.05609; Euler's ScalableGCN.
     """
     given = {"store": store, "ids": ids, "rows": rows, "age": age}
@@ -168,7 +168,7 @@ def history_accumulate_grad(
         As in `history_pull`.
     scale : float
         A factor of the sum, such as the share of a batch where losses are means over batches.
-    validate
+    validate : bool
         As in `history_pull`.
 
     Raises
@@ -221,7 +221,7 @@ def history_take_grad(
         False leaves the store as it is.
     max_norm : float or None
         Scale rows whose 2-norm is larger down to it; what is cut off is lost.
-    validate
+    validate : bool
         As in `history_pull`.
 
     Raises
@@ -231,7 +231,7 @@ def history_take_grad(
 
     Notes
     -----
-    Dtypes and determinism as in `history_pull`. Scratch as in `history_push`.
+    Dtypes as in `history_pull`. Determinism: run-to-run, bitwise. Scratch as in `history_push`.
     Source: Fey et al. 2021, arXiv:2106.05609; Euler's ScalableGCN.
     """
     given = {"output": output, "grad_store": grad_store, "ids": ids}
@@ -279,7 +279,7 @@ def history_push_pull(
         As in `history_pull`.
     push_first : bool
         Whether the pull sees what is pushed.
-    validate
+    validate : bool
         As in `history_pull`.
 
     Raises
@@ -289,7 +289,7 @@ def history_push_pull(
 
     Notes
     -----
-    Dtypes, determinism and scratch as in the two functions.
+    Dtypes and scratch as in the two functions. Determinism: run-to-run, bitwise.
     Source: Fey et al. 2021, arXiv:2106.05609; Euler's ScalableGCN.
     """
     given = {"store": store, "push_ids": push_ids, "rows": rows}
@@ -338,7 +338,7 @@ def history_stale(
         Steps a row may be old.
     stream_id
         As in `history_pull`.
-    validate
+    validate : bool
         As in `history_pull`.
 
     Raises

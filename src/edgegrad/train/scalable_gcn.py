@@ -1,13 +1,18 @@
-r"""A GCN of any depth, trained on mini-batches: no batch reads more than its direct neighbours.
+r"""GCN and SAGE of any depth, trained on batches that read no more than their direct neighbours.
 
 .. math:: h^l = \sigma(\hat A h^{l-1} W^l), \qquad
           \hat A = D^{-1/2} (A + I) D^{-1/2} \quad \text{(Kipf and Welling 2017, arXiv:1609.02907)}
+
+.. math:: h^l = \sigma(D^{-1} A h^{l-1} W^l + h^{l-1} V^l) \quad
+          \text{(Hamilton et al. 2017, arXiv:1706.02216, mean aggregator)}
+
+V stands at the right of W, in one matrix.
 
 Rows of nodes outside the batch are those of earlier steps, from a `HistoryStore`. The gradient for
 them cannot flow on in the same step; it comes to them in one of these styles:
 
 - mailbox (Euler): it is added up in the store, and taken out when the node is itself in a batch;
-- snapshot (LMC, arXiv:2302.00924): the gradient of each product :math:`\hat A (h W)` is stored, and
+- snapshot (LMC, arXiv:2302.00924): the gradient of each output before sigma is stored, and
   a batch reads those of its neighbours, who in an undirected graph are also its readers;
 - none: it is lost (GNNAutoScale, arXiv:2106.05609).
 """
@@ -17,18 +22,20 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from edgegrad import HistoryStore, batches, from_coo
+from edgegrad import HistoryStore, batches
 from edgegrad.datasets.planetoid import Planetoid
 from edgegrad.train.device import Device
 from edgegrad.train.layers import glorot
 from edgegrad.train.loss import cross_entropy
-from edgegrad.train.scalable_gcn_piece import Piece
+from edgegrad.train.scalable_gcn_piece import Links, Piece
 
 Arrays = dict[str, Any]
+MODELS = ("gcn", "sage")
 GRADIENTS = ("mailbox", "snapshot", "none")
 
 
@@ -36,59 +43,82 @@ GRADIENTS = ("mailbox", "snapshot", "none")
 class Settings:
     """Those of Kipf and Welling's paper, and how batches are made."""
 
+    model: str = "gcn"
     layers: int = 2
     hidden: int = 16
     neighbours: str = "fresh"
     gradients: str = "mailbox"
     dropout: float = 0.5
     l2: float = 5e-4
+    half: bool = False  # stored rows in float16; gradients stay as wide as the parameters
+
+    @property
+    def title(self) -> str:
+        """Name of the model."""
+        return f"Scalable{self.model.upper()}"
 
 
 class ScalableGCN:
     """The model, its store, and one step of training."""
 
-    def __init__(self, data: Planetoid, settings: Settings, device: Device, parts: Any) -> None:
-        self.data, self.settings, self.device = data, settings, device
-        n = data.n_nodes
-        loops = np.arange(n, dtype=np.int32)
-        src, dst = (np.concatenate([side, loops]) for side in data.edge_index)
-        types = np.zeros(len(src), np.int32)
-        graph = from_coo(src, dst, n, edge_types=types, n_edge_types=1)
-        degree = np.diff(np.asarray(graph.offsets))
-        to = np.repeat(loops, degree)
-        scale = degree**-0.5
-        weight = scale[to] * scale[np.asarray(graph.indices)]
-        cut = batches(graph, parts, neighbours=settings.neighbours)
-        self.pieces = [Piece(b, weight, data, device) for b in cut]
-        (everything,) = batches(graph, np.zeros(n, np.int64))
-        self.whole = Piece(everything, weight, data, device)
+    def __init__(
+        self,
+        data: Planetoid,
+        settings: Settings,
+        device: Device,
+        parts: Any,
+        folder: Path | None = None,  # where stores are kept in files, mapped into memory
+    ) -> None:
+        self.data, self.settings, self.device, self.folder = data, settings, device, folder
+        links = Links.of(settings.model, data)
+        cut = batches(links.graph, parts, neighbours=settings.neighbours)
+        self.pieces = [Piece(b, links, data, device) for b in cut]
+        (everything,) = batches(links.graph, np.zeros(data.n_nodes, np.int64))
+        self.whole = Piece(everything, links, data, device)
+        self.stores: dict[str, HistoryStore] = {}
         self.clear()
 
     def clear(self) -> None:
         """Forget the rows of earlier steps."""
-        s, n, dtype = self.settings, self.data.n_nodes, str(self.device.dtype)
-        place = self.device.name
-        inner, mailbox = s.layers - 1, s.gradients == "mailbox"
-        self.store = HistoryStore(n, s.hidden, inner, dtype, grad=mailbox, device=place)
+        s, dtype = self.settings, str(self.device.dtype)
+        inner = s.layers - 1
+        rows = "float16" if s.half else dtype
+        self.store = self._fresh("rows", s.hidden, inner, rows, grad=s.gradients == "mailbox")
         self.snapshots: list[tuple[HistoryStore, int]] = []
         if s.gradients == "snapshot" and inner:
-            hidden = HistoryStore(n, s.hidden, max(0, inner - 1), dtype, grad=False, device=place)
-            last = HistoryStore(n, self.data.n_classes, 1, dtype, grad=False, device=place)
+            hidden = self._fresh("grads", s.hidden, inner - 1, dtype)
+            last = self._fresh("last_grads", self.data.n_classes, 1, dtype)
             self.snapshots = [(hidden, layer) for layer in range(inner - 1)] + [(last, 0)]
+
+    def _fresh(
+        self, name: str, dim: int, n_layers: int, dtype: str, grad: bool = False
+    ) -> HistoryStore:
+        path = None
+        if self.folder:
+            path = self.folder / name
+            path.unlink(missing_ok=True)
+        if name in self.stores:
+            self.stores[name].close()
+        self.stores[name] = HistoryStore(
+            self.data.n_nodes, dim, n_layers, dtype, grad=grad, device=self.device.name, path=path
+        )
+        return self.stores[name]
 
     @property
     def store_bytes(self) -> int:
         """Bytes of rows and gradients of earlier steps."""
-        stores = {id(store): store for store, _ in self.snapshots} | {0: self.store}
-        return sum(store.nbytes for store in stores.values())
+        return sum(store.nbytes for store in self.stores.values())
 
     def initialise(self, rng: np.random.Generator) -> Arrays:
         """Draw new parameters and return them by name; the optimiser changes them in place."""
         s = self.settings
         widths = [self.data.features.n_columns, *[s.hidden] * (s.layers - 1), self.data.n_classes]
+        n_matrices = 2 if self.whole.own_apart else 1
         self.params = {
-            f"weight{i}": self.device.array(glorot(rng, shape, *shape))
-            for i, shape in enumerate(itertools.pairwise(widths))
+            f"weight{i}": self.device.array(
+                glorot(rng, (fan_in, n_matrices * fan_out), fan_in, fan_out)
+            )
+            for i, (fan_in, fan_out) in enumerate(itertools.pairwise(widths))
         }
         return self.params
 
@@ -122,15 +152,17 @@ class ScalableGCN:
             return [0.0] * len(inner)
         taken = []
         for layer, (store, at) in enumerate(self.snapshots):
-            stored = store.pull(at, piece.neighbours)
-            live = self.device.xp.zeros((piece.n_own, store.dim), self.device.dtype)
-            heard = piece.first * piece.spread(self.device.xp.concatenate([live, stored]))
-            taken.append(heard @ self.params[f"weight{layer + 1}"].T)
+            heard = piece.hear(store.pull(at, piece.neighbours))
+            taken.append(heard @ self.params[f"weight{layer + 1}"][:, : store.dim].T)
         return taken
 
     def pull(self, piece: Piece) -> list[Any]:
         """Return the neighbours' rows of each inner layer."""
-        return [self.store.pull(i, piece.neighbours) for i in range(self.settings.layers - 1)]
+        shape = len(piece.neighbours), self.settings.hidden
+        return [
+            self.store.pull(layer, piece.neighbours, self.device.empty(*shape))
+            for layer in range(self.settings.layers - 1)
+        ]
 
     def send(self, piece: Piece, sent: Iterable[tuple[int, Any, Any]]) -> None:
         """Leave gradients for later: those of pulled rows, or of the batch's own products."""

@@ -98,6 +98,7 @@ class Report:
             "own_rows_max": max(piece.n_own for piece in model.pieces),
             "pulled_rows_max": max(len(piece.neighbours) for piece in model.pieces),
             "store_bytes": model.store_bytes,
+            "stores_mapped": model.folder is not None,
             "device": model.device.name,
             "dtype": str(model.device.dtype),
             "seeds": [run.seed for run in self.runs],
@@ -111,9 +112,10 @@ class Report:
 
     def text(self) -> str:
         """Set a table of the numbers."""
-        d = self.as_dict()
+        d, model = self.as_dict(), self.model
         s, accuracy = d["settings"], d["test_accuracy"]
         spread = f" +- {d['test_accuracy_std']:.4f}" if len(accuracy) > 1 else ""
+        mapped = d["stores_mapped"]
         rows = [
             ("nodes", f"{d['n_nodes']:,}, {d['n_train']} to learn from, {d['n_test']} to test"),
             ("edges", f"{d['n_edges']:,}"),
@@ -123,11 +125,12 @@ class Report:
             ("model", f"{s['layers']} layers, hidden {s['hidden']}, dropout {s['dropout']:g}"),
             ("training", f"{self.epochs} epochs, lr {self.lr:g}, l2 {s['l2']:g}"),
             ("runs on", f"{d['device']}, {d['dtype']}"),
-            ("stores", f"{d['store_bytes'] / 2**20:.1f} MiB"),
+            ("stores", f"{d['store_bytes'] / 2**20:.1f} MiB{', in mapped files' * mapped}"),
             ("peak memory", f"{d['peak_mib']:.0f} MiB, all of the process"),
             ("time per epoch", f"{d['ms_per_epoch']:.2f} ms"),
             ("seeds", f"{len(accuracy)}, from {d['seeds'][0]}"),
             ("training loss", f"{np.mean(d['train_loss']):.4f}"),
             ("test accuracy", f"{d['test_accuracy_mean']:.4f}{spread}"),
         ]
-        return "\n".join([f"ScalableGCN, node classification on {d['data']}", "", *table(rows)])
+        title = f"{model.settings.title}, node classification on {d['data']}"
+        return "\n".join([title, "", *table(rows)])
