@@ -28,7 +28,8 @@ Written by `scripts/operators_table.py` from the declarations and the docstrings
 page, change those.
 
 **T** is the feature type of a call: {", ".join(FLOATS)}.
-Another capital letter is T, or float32 beside half types, alike for all arrays of that letter.
+**A** is its accumulator: float64 for float64, else float32. Other names in capitals are T, or
+float32 beside half types, alike for all arrays of that name. Of dtypes with | between, any will do.
 Arrays in *italics* may be None; a gradient that is None is not computed.
 What a call writes it writes whole, and never adds to what was there.
 `{BATCH}` is an axis that all arrays which have it are given with, or all without.

@@ -47,6 +47,8 @@ def _retyped(dtype: Any) -> Spoiler:
         # Without a graph, the first ids of a call say how wide ids are.
         if arg.dtype == "Idx" and not made.case.op.graphs and dtype is np.int64:
             return
+        if np.dtype(dtype).name in arg.dtype.split("|"):
+            return
         value = _host(made, arg)
         with np.errstate(invalid="ignore"):
             value = np.nan_to_num(value).astype(dtype)

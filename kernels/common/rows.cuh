@@ -4,6 +4,7 @@
 // of pieces; a second launch of the same kernel leaves their sums in `partials`, and a third adds
 // those up in piece order. Both cuts depend on the graph alone: no atomics, the same bits always.
 #pragma once
+#include "common/ids.h"
 #include "common/portable.h"
 
 namespace edgegrad {
@@ -27,15 +28,6 @@ struct Pieces {
 
 struct Item {
   index_t row, begin, end;
-};
-
-// Ids of either width, for kernels that read few of them.
-struct Ids {
-  const void* data;
-  int wide;
-  __device__ __forceinline__ index_t operator[](index_t i) const {
-    return wide ? static_cast<const long long*>(data)[i] : static_cast<const int*>(data)[i];
-  }
 };
 
 // Item i, or one with begin > end if the row belongs to the pieces' launch.

@@ -25,11 +25,14 @@ class ArrayView:
     def device(self, /) -> str: ...
     @property
     def readonly(self) -> bool: ...
-    @property
-    def facts(self) -> tuple: ...
     def fits(self, axes: tuple, sizes: dict) -> bool:
         """
-        Whether every axis has the size known by its name; a size not known yet is added.
+        Whether every axis has the size known by its name; a size not known yet is added. An axis in brackets may be missing, in all arrays alike: its size is then -1.
+        """
+
+    def suits(self, device: str, axes: tuple, sizes: dict, written: bool) -> bool:
+        """
+        Whether it is on that device, fits, and has rows without gaps that can be written.
         """
 
     @property
@@ -333,6 +336,51 @@ def grad_factor(
     extrema: object | None,
     divide: object | None,
     mean: object | None,
+) -> None: ...
+def mha_gat_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_gat_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
+def mha_gat_v2_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_gat_v2_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
+) -> None: ...
+def mha_simple_forward(
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+) -> None: ...
+def mha_simple_backward(
+    gradients: tuple,
+    read: tuple,
+    own: bool,
+    inputs: tuple,
+    options: tuple,
+    dropout: tuple,
+    graph: Graph,
+    reverse: tuple,
+    by_dst: tuple,
+    by_src: tuple,
 ) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...

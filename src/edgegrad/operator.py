@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
-from edgegrad.errors import wrong_type, wrong_value
+from edgegrad.errors import ArgumentError, wrong_type, wrong_value
 from edgegrad.graph import Graph
 from edgegrad.interop import ArrayView, first_overlap, view
 
@@ -130,9 +130,9 @@ class Operator:
 
     @cached_property
     def plain(self) -> frozenset[str]:
-        """The arrays whose axes are the declared ones in every call."""
+        """The arrays whose axes need no look at the call."""
         args = (*self.fwd, *self.bwd)
-        bent = {a.name for a in args if a.brackets or a.column or self.follows[a.name]}
+        bent = {a.name for a in args if a.column or self.follows[a.name]}
         return frozenset(a.name for a in args) - bent
 
     @cached_property
@@ -235,25 +235,18 @@ def check(
             call.arrays[arg.name] = None
             continue
         a = call.arrays[arg.name] = view(where, arg.name, array, stream_id)
-        # Everything at once: this loop is most of what a call costs beyond its work.
-        dtype, device, rows_contiguous = a.facts
+        # As few steps as can be: this loop is most of what a call costs beyond its work.
+        dtype = a.dtype
         if call.dtypes.get(arg.dtype) != dtype:
             _bind_dtype(call, op.checked[half], arg, dtype)
-        if device != call.device and not (arg.mapped and _addressable(a)):
-            leader = "the graph" if op.graphs else f"`{op.leader[half]}`"
-            expected = f"{call.device}, where {leader} is"
-            raise wrong_value(where, arg.name, f"device {device}", expected)
         axes = arg.axes if arg.name in op.plain else _axes(call, op, arg, a.ndim)
-        if not a.fits(axes, call.sizes):
-            want = ", ".join(f"{x}={call.sizes[x]}" if x in call.sizes else x for x in axes)
-            raise wrong_value(where, arg.name, f"shape {a.shape}", f"({want})")
-        if not rows_contiguous:
-            expected = "a last axis that is contiguous (stride 1); rows may be apart"
-            raise wrong_value(where, arg.name, f"strides {a.strides}", expected)
+        device = call.device
+        if arg.mapped and a.device != device and _addressable(a):
+            device = a.device
+        if not a.suits(device, axes, call.sizes, arg.written):
+            leader = "the graph" if op.graphs else f"`{op.leader[half]}`"
+            raise _mismatch(call, arg, a, axes, device, f"{device}, where {leader} is")
         (outputs if arg.written else inputs).append(a)
-        if arg.written and not a.writable:
-            has = "read-only memory" if a.readonly else f"overlapping rows, strides {a.strides}"
-            raise wrong_value(where, arg.name, has, "an array that can be written")
     if shared := first_overlap(outputs, inputs):
         names = [n for n, a in call.arrays.items() if a is shared[0] or a is shared[1]]
         raise wrong_value(where, names[-1], f"memory shared with `{names[0]}`", "memory of its own")
@@ -281,6 +274,27 @@ def _begin(
     return Call(where, {}, dict(sizes), {}, device)
 
 
+def _mismatch(
+    call: Call, arg: Arg, a: ArrayView, axes: tuple[str, ...], device: str, place: str
+) -> ArgumentError:
+    """Say the first thing that is wrong with an array that does not suit."""
+    if a.device != device:
+        return wrong_value(call.where, arg.name, f"device {a.device}", place)
+    if not a.fits(axes, call.sizes):
+        sizes = {axis: call.sizes.get(axis, axis) for axis in axes}
+        want = ", ".join(
+            axis if size == axis else f"{axis}={size}"
+            for axis, size in sizes.items()
+            if size != ABSENT
+        )
+        return wrong_value(call.where, arg.name, f"shape {a.shape}", f"({want})")
+    if not a.rows_contiguous:
+        expected = "a last axis that is contiguous (stride 1); rows may be apart"
+        return wrong_value(call.where, arg.name, f"strides {a.strides}", expected)
+    has = "read-only memory" if a.readonly else f"overlapping rows, strides {a.strides}"
+    return wrong_value(call.where, arg.name, has, "an array that can be written")
+
+
 def _addressable(a: ArrayView) -> bool:
     """Whether host memory is pinned and mapped, so that kernels can work on it."""
     from edgegrad.backends import cuda
@@ -295,7 +309,7 @@ def _bind_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, dtype: str) -> None
         of = "the index dtype of the graph" if first == arg.name else f"the dtype of `{first}`"
         raise wrong_type(call.where, arg.name, f"dtype {dtype}", f"{known}, {of}")
     t = call.dtypes.get("T", "")
-    allowed, shared = allowed_dtypes(arg, t)
+    allowed, shared = allowed_dtypes(arg.dtype, arg.narrower, t)
     if dtype not in allowed:
         beside = ""
         if arg.dtype != "T" and set(allowed) != set(arg.dtype.split("|")):
@@ -305,21 +319,22 @@ def _bind_dtype(call: Call, args: tuple[Arg, ...], arg: Arg, dtype: str) -> None
         call.dtypes[arg.dtype] = dtype
 
 
-def allowed_dtypes(arg: Arg, t: str) -> tuple[tuple[str, ...], bool]:
+@cache  # of a few names
+def allowed_dtypes(name: str, narrower: bool, t: str) -> tuple[tuple[str, ...], bool]:
     """Return the dtypes an array may have where T is `t`.
 
     Also returns whether the first array that has one decides for the others of that name.
     """
-    if arg.dtype == "T":
+    if name == "T":
         return FLOATS, True
-    if arg.dtype == "Idx":
+    if name == "Idx":
         return ("int32", "int64"), True
-    if arg.dtype != "A" and arg.dtype.isupper():
-        if arg.narrower and t == "float32":
+    if name != "A" and name.isupper():
+        if narrower and t == "float32":
             return (t, *HALVES), True
         return ((t, "float32") if t in HALVES else (t,)), True
     accumulator = "float64" if t == "float64" else "float32"
-    names = (accumulator if name == "A" else name for name in arg.dtype.split("|"))
+    names = (accumulator if x == "A" else x for x in name.split("|"))
     return tuple(dict.fromkeys(names)), False
 
 
@@ -338,12 +353,6 @@ def _axes(call: Call, op: Operator, arg: Arg, ndim: int) -> tuple[str, ...]:
                 sizes[axis] = op.derived[axis](sizes)
             except KeyError:  # what it follows from is not given: the array decides
                 continue
-    for axis in arg.brackets:
-        # The first such array of a call decides for all; `fits` then binds the size.
-        if axis not in sizes and ndim != len(axes):
-            sizes[axis] = ABSENT
-        if sizes.get(axis) == ABSENT:
-            axes = tuple(x for x in axes if x != axis)
     if arg.column and ndim == len(axes) - 1:
         sizes.setdefault(axes[-1], 1)
         axes = axes[:-1] if sizes[axes[-1]] == 1 else axes

@@ -368,6 +368,8 @@ bool ArrayView::self_overlapping() const {
   return false;
 }
 
+bool ArrayView::writable() const { return !readonly && !self_overlapping(); }
+
 bool overlap(const ArrayView& a, const ArrayView& b) {
   if (a.size() == 0 || b.size() == 0 || a.device_type != b.device_type) return false;
   const auto range = [](const ArrayView& v) {
@@ -521,18 +523,49 @@ nb::object exporter(nb::handle self) {
                                              a.device_type, a.device_id));
 }
 
+constexpr std::int64_t kAbsent = -1;   // of an axis in brackets that this call's arrays lack
+constexpr std::int64_t kUnknown = -2;  // of an axis that no array has had yet
+
+std::int64_t known_size(const nb::dict& sizes, PyObject* axis) {
+  PyObject* size = PyDict_GetItemWithError(sizes.ptr(), axis);
+  return size == nullptr ? kUnknown : PyLong_AsLongLong(size);
+}
+
+void set_size(const nb::dict& sizes, PyObject* axis, std::int64_t size) {
+  const nb::object n = nb::steal(PyLong_FromLongLong(size));
+  PyDict_SetItem(sizes.ptr(), axis, n.ptr());
+}
+
+// The first array with an axis in brackets decides for the others of the call whether they have it.
 bool fits(const ArrayView& a, const nb::tuple& axes, const nb::dict& sizes) {
-  if (static_cast<int>(axes.size()) != a.ndim) return false;
-  for (int i = 0; i < a.ndim; ++i) {
+  const auto n = static_cast<Py_ssize_t>(axes.size());
+  Py_ssize_t left = n;  // axes the array must have
+  for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* axis = PyTuple_GetItem(axes.ptr(), i);
-    if (PyObject* size = PyDict_GetItemWithError(sizes.ptr(), axis); size != nullptr) {
-      if (PyLong_AsLongLong(size) != a.shape[i]) return false;
-    } else {
-      const nb::object n = nb::steal(PyLong_FromLongLong(a.shape[i]));
-      PyDict_SetItem(sizes.ptr(), axis, n.ptr());
-    }
+    if (PyUnicode_ReadChar(axis, 0) != '[') continue;
+    std::int64_t size = known_size(sizes, axis);
+    if (size == kUnknown && left != a.ndim) set_size(sizes, axis, size = kAbsent);
+    if (size == kAbsent) --left;
+  }
+  if (left != a.ndim) return false;
+  for (Py_ssize_t i = 0, at = 0; i < n; ++i) {
+    PyObject* axis = PyTuple_GetItem(axes.ptr(), i);
+    const std::int64_t size = known_size(sizes, axis);
+    if (size == kAbsent) continue;
+    if (size == kUnknown)
+      set_size(sizes, axis, a.shape[at]);
+    else if (size != a.shape[at])
+      return false;
+    ++at;
   }
   return true;
+}
+
+// All that an array must be, at once; what is amiss is found out afterwards, for the message.
+bool suits(const ArrayView& a, nb::handle device, const nb::tuple& axes, const nb::dict& sizes,
+           bool written) {
+  return device_object(a).equal(device) && fits(a, axes, sizes) && a.rows_contiguous() &&
+         (!written || a.writable());
 }
 
 nb::object first_overlap(const nb::list& outputs, const nb::list& inputs) {
@@ -577,16 +610,16 @@ void bind_array(nb::module_& m) {
       .def_prop_ro("dtype", &dtype_object, nb::sig("def dtype(self, /) -> str"))
       .def_prop_ro("device", &device_object, nb::sig("def device(self, /) -> str"))
       .def_ro("readonly", &ArrayView::readonly)
-      .def_prop_ro("facts",
-                   [](const ArrayView& a) {
-                     return nb::make_tuple(dtype_object(a), device_object(a), a.rows_contiguous());
-                   })
       .def("fits", &fits, nb::arg("axes"), nb::arg("sizes"),
-           "Whether every axis has the size known by its name; a size not known yet is added.")
+           "Whether every axis has the size known by its name; a size not known yet is added. An "
+           "axis in brackets may be missing, in all arrays alike: its size is then -1.")
+      .def("suits", &suits, nb::arg("device"), nb::arg("axes"), nb::arg("sizes"),
+           nb::arg("written"),
+           nb::sig("def suits(self, device: str, axes: tuple, sizes: dict, written: bool) -> bool"),
+           "Whether it is on that device, fits, and has rows without gaps that can be written.")
       .def_prop_ro("rows_contiguous", &ArrayView::rows_contiguous)
       .def_prop_ro("self_overlapping", &ArrayView::self_overlapping)
-      .def_prop_ro("writable",
-                   [](const ArrayView& a) { return !a.readonly && !a.self_overlapping(); })
+      .def_prop_ro("writable", &ArrayView::writable)
       .def("rows", &joined_rows, nb::sig("def rows(self, /) -> ArrayView | None"),
            "The same memory as (rows, columns), trailing axes joined; None where they do not join.")
       .def_prop_ro("__array_interface__",

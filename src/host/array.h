@@ -50,6 +50,7 @@ struct ArrayView {
   bool joins_to_rows() const;
   // Two positions of the array share memory (a broadcast axis): legal to read, not to write.
   bool self_overlapping() const;
+  bool writable() const;
   template <typename T> T* as() const { return static_cast<T*>(data); }
 };
 

@@ -15,6 +15,9 @@ void bind_edge_softmax(nb::module_& m);
 void bind_sddmm(nb::module_& m);
 void bind_gather_reduce(nb::module_& m);
 void bind_per_edge(nb::module_& m);
+void bind_mha_gat(nb::module_& m);
+void bind_mha_gat_v2(nb::module_& m);
+void bind_mha_simple(nb::module_& m);
 
 }  // namespace edgegrad
 
@@ -30,6 +33,9 @@ NB_MODULE(_host, m) {
   bind_sddmm(m);
   bind_gather_reduce(m);
   bind_per_edge(m);
+  bind_mha_gat(m);
+  bind_mha_gat_v2(m);
+  bind_mha_simple(m);
   m.def("num_threads", &num_threads);
   m.def("set_num_threads", &set_num_threads, nb::arg("n"));
   m.def("isa", &isa_name);

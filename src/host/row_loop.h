@@ -24,6 +24,48 @@ template <typename Body> void for_each_row(std::int64_t rows, const Body& body) 
   });
 }
 
+// A run of a row's edges. `slot` names a place for what is added up over rows: chunks of rows come
+// first, then pieces; both depend on the graph alone.
+struct Run {
+  std::int64_t row, begin, end, slot;
+  int thread;
+};
+
+// walk(run, state) fills the `width` accumulators of a run, merge(total, other) adds those of the
+// next run of the same row, finish(row, state) gets each row's total, the row as a run. A row that
+// offers a place of its own by direct(row) has its state there, unless it is cut. Chunks are of
+// about `work`.
+template <typename A, typename O, typename Walk, typename Direct, typename Merge, typename Finish>
+void for_runs(const O& offsets, std::int64_t rows, const Pieces& pieces, std::int64_t work,
+              std::int64_t width, const Walk& walk, const Direct& direct, const Merge& merge,
+              const Finish& finish) {
+  const int threads = num_threads();
+  const std::int64_t chunks = count_chunks(offsets, rows, work);
+  const Scratch<A> partials(pieces.count * width), states(threads * width);
+  parallel_for(pieces.count, threads, [&](std::int64_t i, int thread) {
+    walk(Run{pieces.row[i], pieces.begin[i], pieces.end[i], chunks + i, thread},
+         partials.get() + i * width);
+  });
+  parallel_for(chunks, threads, [&](std::int64_t chunk, int thread) {
+    const std::int64_t last = row_at(offsets, rows, (chunk + 1) * work);
+    for (std::int64_t r = row_at(offsets, rows, chunk * work); r < last; ++r) {
+      const Run row{r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), chunk, thread};
+      if (row.end - row.begin > pieces.limit) continue;
+      A* to = direct(r);
+      A* state = to == nullptr ? states.get() + thread * width : to;
+      walk(row, state);
+      finish(row, state);
+    }
+  });
+  for (std::int64_t i = 0, n; i < pieces.count; i += n) {
+    const std::int64_t r = pieces.row[i];
+    A* total = partials.get() + i * width;
+    for (n = 1; i + n < pieces.count && pieces.row[i + n] == r; ++n)
+      merge(total, total + n * width);
+    finish(Run{r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), chunks + i, 0}, total);
+  }
+}
+
 // compute(row, begin, end, sums) sums a run of a row's edges into `width` accumulators, which it
 // sets; merge(total, part) adds a later run of the same row; finish(row, sums) gets each row's
 // total. Rows whose type is its own accumulator are summed in place: direct(row) gives that place,
@@ -33,27 +75,10 @@ template <typename A, typename O, typename Compute, typename Direct, typename Fi
 void for_rows(const O* offsets, std::int64_t rows, const Pieces& pieces, std::int64_t width,
               const Compute& compute, const Direct& direct, const Finish& finish,
               const Merge& merge) {
-  const int threads = num_threads();
-  const Scratch<A> partials(pieces.count * width), sums(threads * width);
-  parallel_for(pieces.count, threads, [&](std::int64_t i, int) {
-    compute(pieces.row[i], pieces.begin[i], pieces.end[i], partials.get() + i * width);
-  });
-  parallel_for(count_chunks(offsets, rows), threads, [&](std::int64_t chunk, int thread) {
-    const std::int64_t last = row_at(offsets, rows, (chunk + 1) * kChunkWork);
-    for (std::int64_t r = row_at(offsets, rows, chunk * kChunkWork); r < last; ++r) {
-      if (offsets[r + 1] - offsets[r] > pieces.limit) continue;
-      A* to = direct(r);
-      A* at = to == nullptr ? sums.get() + thread * width : to;
-      compute(r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), at);
-      finish(r, at);
-    }
-  });
-  for (std::int64_t i = 0, n; i < pieces.count; i += n) {
-    A* total = partials.get() + i * width;
-    for (n = 1; i + n < pieces.count && pieces.row[i + n] == pieces.row[i]; ++n)
-      merge(total, total + n * width);
-    finish(pieces.row[i], total);
-  }
+  for_runs<A>(
+      offsets, rows, pieces, kChunkWork, width,
+      [&](const Run& run, A* sums) { compute(run.row, run.begin, run.end, sums); }, direct, merge,
+      [&](const Run& row, A* sums) { finish(row.row, sums); });
 }
 
 template <typename A, typename O, typename Compute, typename Direct, typename Finish>

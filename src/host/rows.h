@@ -33,14 +33,16 @@ struct Pieces {
 // Work per chunk, counting a row as one edge: large enough to hide the scheduling of a chunk.
 constexpr std::int64_t kChunkWork = 1024;
 
-template <typename IdxT>
-static std::int64_t count_chunks(const IdxT* offsets, std::int64_t rows) {
-  return rows == 0 ? 0 : (static_cast<std::int64_t>(offsets[rows]) + rows - 1) / kChunkWork + 1;
+// Offsets are an array, or anything with an element for every row.
+template <typename Offsets>
+static std::int64_t
+count_chunks(const Offsets& offsets, std::int64_t rows, std::int64_t work = kChunkWork) {
+  return rows == 0 ? 0 : (static_cast<std::int64_t>(offsets[rows]) + rows - 1) / work + 1;
 }
 
 // The first row whose work begins at or after `work`.
-template <typename IdxT>
-static std::int64_t row_at(const IdxT* offsets, std::int64_t rows, std::int64_t work) {
+template <typename Offsets>
+static std::int64_t row_at(const Offsets& offsets, std::int64_t rows, std::int64_t work) {
   std::int64_t low = 0, high = rows;
   while (low < high) {
     const std::int64_t middle = (low + high) / 2;

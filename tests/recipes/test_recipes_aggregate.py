@@ -305,22 +305,3 @@ def test_r30d_more_rows_than_a_grid_axis(device: Any) -> None:
     struct = _make(plain(np.arange(n + 1), np.zeros(n), 1, bipartite=True), device)
     x = device.array(np.array([[3.0]]))
     assert (simple(device, struct, x, AggOp.Sum)[0] == 3).all()
-
-
-def test_hub_work_is_cut(device: Any) -> None:
-    """One destination with half of all edges: no block does much more than the others."""
-    if device.name != "simt":
-        pytest.skip("blocks are counted in the CPU run")
-    rng = np.random.default_rng(0)
-    n, edges = 4096, 32_768
-    degree = np.bincount(rng.integers(0, n, edges // 2), minlength=n)
-    degree[7] += edges // 2
-    offsets = np.concatenate([[0], np.cumsum(degree)])
-    struct = _make(plain(offsets, rng.integers(0, n, edges), n), device)
-    x = device.array(np.ones((n, 4), np.float32))
-    device.launches.clear()
-    assert simple(device, struct, x, AggOp.Sum)[0].sum() == 4 * edges
-    walks = [r for r in device.launches if "gather_sum" in r.kernel]
-    assert len(walks) == 2
-    for record in walks:
-        assert record.work_max <= 4 * record.work_mean, record

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import edgegrad.operators
-from edgegrad.operator import HALVES, Arg, Operator
+from edgegrad.operator import HALVES, Arg, Operator, allowed_dtypes
 from graphs import GraphData
 from tolerances import Bounded
 
@@ -80,10 +80,11 @@ def dtype_of(arg: Any, T: np.dtype, companion_is_float: bool, IdxT: Any = np.int
         return T
     if arg.dtype == "Idx":
         return np.dtype(IdxT)
-    if arg.dtype.isalpha():
-        half = str(T) in HALVES
-        return np.dtype(np.float32) if half and companion_is_float else T
-    return np.dtype(arg.dtype)
+    allowed, shared = allowed_dtypes(arg.dtype, arg.narrower, str(T))
+    if shared:
+        return np.dtype(np.float32) if companion_is_float and str(T) in HALVES else T
+    # The widest of what is allowed; booleans are for tests of their own.
+    return max((np.dtype(d) for d in allowed if d != "bool"), key=lambda d: d.itemsize)
 
 
 def rounded(

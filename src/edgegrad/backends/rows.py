@@ -21,6 +21,8 @@ PIECE_EDGES = 128
 _SOURCE = "rows.cu"
 KERNELS = tuple((_SOURCE, cuda.instance("merge_pieces", t)) for t in FLOATS)
 
+_SCRATCH = cuda.Scratch()
+
 PieceArgs = tuple[Any, ...]
 Launcher = Callable[[int, Any, PieceArgs], cuda.Launch]
 
@@ -93,9 +95,18 @@ def plan(
     before
         Launches that come first.
     """
-    merge = _merge(cut, output, width, n_batch, location, n_blocks, divide, root)
+    add_up = merge(
+        cut,
+        output,
+        width,
+        n_batch,
+        location=location,
+        n_blocks=n_blocks,
+        divide=divide,
+        root=root,
+    )
     scratch = n_batch * len(cut.row) * width * accumulator_size(output.dtype)
-    return plan_merged(rows, cut, launch, merge, scratch, before)
+    return plan_merged(rows, cut, launch, add_up, scratch, before)
 
 
 def plan_merged(
@@ -134,16 +145,19 @@ def merge_grid(cut: Pieces, width: int, n_batch: int) -> dict[str, Any]:
     return {"grid": grid(n_long, lanes, -(-width // lanes), n_batch), "block": block(lanes)}
 
 
-def _merge(
+def merge(
     cut: Pieces,
     output: ArrayView,
     width: int,
-    n_batch: int,
-    location: int,
-    n_blocks: int,
-    divide: ArrayView | None,
-    root: bool,
+    n_batch: int = 1,
+    *,
+    location: int = 0,
+    n_blocks: int = 1,
+    divide: ArrayView | None = None,
+    root: bool = False,
+    partials: cuda.Scratch = _SCRATCH,
 ) -> cuda.Launch:
+    """Launch the sum of every long row's pieces; see `plan`."""
     offsets, sums, sums_are_float = divisor_args(divide)
     wide = np.int32(divide is not None and divide.dtype == "int64")
     return cuda.Launch(
@@ -151,7 +165,7 @@ def _merge(
         cuda.instance("merge_pieces", output.dtype),
         **merge_grid(cut, width, n_batch),
         args=(
-            *row_args(output), cuda.Scratch(), cut.row.ptr, cut.first.ptr,
+            *row_args(output), partials, cut.row.ptr, cut.first.ptr,
             np.int64(len(cut.first) - 1), np.int64(len(cut.row)), location, np.int32(n_blocks),
             offsets, wide, sums, sums_are_float, np.int32(root), np.int32(n_batch),
             np.int64(width),

@@ -12,6 +12,9 @@ from edgegrad.operators import (
     edge_update,
     gather_reduce_plans,
     history,
+    mha_gat,
+    mha_gat_v2,
+    mha_simple,
     per_edge_plans,
     pool,
     sddmm,
@@ -57,6 +60,9 @@ from edgegrad.operators.history import (
     history_stale,
     history_take_grad,
 )
+from edgegrad.operators.mha_gat import mha_gat_n2n_bwd, mha_gat_n2n_fwd
+from edgegrad.operators.mha_gat_v2 import mha_gat_v2_n2n_bwd, mha_gat_v2_n2n_fwd
+from edgegrad.operators.mha_simple import mha_simple_n2n_bwd, mha_simple_n2n_fwd
 from edgegrad.operators.pool import pool_n2s_bwd, pool_n2s_fwd
 from edgegrad.operators.sddmm import sddmm_bwd, sddmm_fwd
 from edgegrad.operators.spmm import spmm_bwd, spmm_fwd
@@ -73,6 +79,9 @@ FAMILIES = (
     spmm,
     sddmm,
     edge_softmax,
+    mha_gat,
+    mha_gat_v2,
+    mha_simple,
     history,
 )
 _LAUNCHERS = (
@@ -83,6 +92,9 @@ _LAUNCHERS = (
     per_edge_plans,
     sddmm,
     edge_softmax,
+    mha_gat,
+    mha_gat_v2,
+    mha_simple,
     history,
 )
 
@@ -126,6 +138,12 @@ __all__ = [
     "history_stale",
     "history_take_grad",
     "kernels",
+    "mha_gat_n2n_bwd",
+    "mha_gat_n2n_fwd",
+    "mha_gat_v2_n2n_bwd",
+    "mha_gat_v2_n2n_fwd",
+    "mha_simple_n2n_bwd",
+    "mha_simple_n2n_fwd",
     "pool_n2s_bwd",
     "pool_n2s_fwd",
     "sddmm_bwd",
