@@ -59,7 +59,7 @@ def countries() -> EntityGraph:
         labelled=np.arange(len(codes), dtype=np.int32),
         labels=labels.astype(np.int64),
         class_names=tuple(class_names.tolist()),
-        entity="country",
+        item="country",
         entity_names=tuple(
             by_code[text][0]["name"] if kind == "country" else f"{kind} {text}"
             for kind, text in ids
