@@ -44,21 +44,23 @@ def probability(text: str) -> float:
     return value
 
 
-def add_count(parser: ArgumentParser, name: str, minimum: int, default: int, help: str) -> None:
-    """Add an option that takes a whole number."""
-    help = f"{help} ({default})"
+def add_count(
+    parser: ArgumentParser, name: str, minimum: int, default: int | None, help: str
+) -> None:
+    """Add an option that takes a whole number; without a default, `help` says what happens."""
+    help = help if default is None else f"{help} ({default})"
     parser.add_argument(name, type=whole(minimum), default=default, metavar="N", help=help)
 
 
 def add_number(
     parser: ArgumentParser,
     name: str,
-    default: float,
+    default: float | None,
     help: str,
     kind: Callable[[str], float] = real,
 ) -> None:
-    """Add an option that takes a number of a kind."""
-    help = f"{help} ({default:g})"
+    """Add an option that takes a number of a kind; without a default, as `add_count`."""
+    help = help if default is None else f"{help} ({default:g})"
     parser.add_argument(name, type=kind, default=default, metavar="X", help=help)
 
 
