@@ -56,6 +56,21 @@ def test_what_is_read(tmp_path: Path, sparse: bool) -> None:
     }
 
 
+def test_validation_may_be_left_out(tmp_path: Path) -> None:
+    parts = load_nodes(write(tmp_path, val_idx=None)).split(np.random.default_rng(0))
+    assert list(parts) == ["train", "test"]
+
+
+def test_rows_are_taken_in_the_order_given(tmp_path: Path) -> None:
+    features = load_nodes(write(tmp_path)).features
+    assert dense(features.take(np.array([2, 1, 0, 0]))) == [
+        [0, 4, 0],
+        [0, 0, 0],
+        [1, 0, 3],
+        [1, 0, 3],
+    ]
+
+
 def test_classes_may_have_names(tmp_path: Path) -> None:
     graph = load_nodes(write(tmp_path, class_names=np.array(["no", "yes", "never seen"])))
     assert graph.class_names == ("no", "yes", "never seen")
@@ -95,7 +110,7 @@ BAD = {
         {**SPARSE, "x_indptr": np.array([0, 2, 3])},
         "from 0 to 3, the length of `x_indices`",
     ),
-    "half a split": ({"val_idx": None}, "array `val_idx` is missing"),
+    "half a split": ({"test_idx": None}, "array `test_idx` is missing"),
     "no class": ({"test_idx": np.array([3])}, "`test_idx` names a node whose class is -1"),
     "leak": ({"test_idx": np.array([0])}, "`test_idx` names a node that was named before"),
     "twice": ({"val_idx": np.array([1, 1])}, "`val_idx` names a node that was named before"),

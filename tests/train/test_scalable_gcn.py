@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgegrad.datasets.planetoid import Features, Planetoid
+from edgegrad.datasets import Features, NodeGraph
 from edgegrad.train.device import Device
 from edgegrad.train.scalable_gcn import ScalableGCN, Settings
 from edgegrad.train.scalable_gcn_piece import Piece
@@ -16,18 +16,17 @@ N, CLASSES = 30, 3
 NEIGHBOURS = pytest.mark.parametrize("neighbours", ["fresh", "store"])
 
 
-def data() -> Planetoid:
+def data() -> NodeGraph:
     rng = np.random.default_rng(5)
     pairs = {(min(p), max(p)) for p in rng.integers(0, N, (90, 2)).tolist() if p[0] != p[1]}
     one_way = np.array(sorted(pairs), np.int32).T
-    return Planetoid(
+    return NodeGraph(
         name="random",
         edge_index=np.concatenate([one_way, one_way[::-1]], axis=1),
         features=Features.of(rng.normal(size=(N, 4)) * (rng.random((N, 4)) < 0.7)),
         labels=rng.integers(0, CLASSES, N),
-        train=np.arange(0, N, 2),
-        test=np.arange(1, N, 2),
-        n_classes=CLASSES,
+        class_names=tuple("abc"),
+        parts={"train": np.arange(N) % 2 == 0, "test": np.arange(N) % 2 == 1},
     )
 
 
@@ -60,8 +59,8 @@ def full_batch(model: Any) -> dict[str, np.ndarray]:
         products.append(a @ inputs[-1] @ weight)
         inputs.append(np.maximum(products[-1], 0))
     shares = np.exp(products[-1]) / np.exp(products[-1]).sum(axis=1, keepdims=True)
-    grad = (shares - np.eye(CLASSES)[d.labels]) * np.isin(np.arange(N), d.train)[:, None]
-    grad /= len(d.train)
+    grad = (shares - np.eye(CLASSES)[d.labels]) * d.parts["train"][:, None]
+    grad /= d.parts["train"].sum()
     grads = {}
     for i in reversed(range(len(weights))):
         back = a.T @ grad

@@ -1,6 +1,6 @@
 """Data sets for the training commands."""
 
-from edgegrad.datasets.countries import countries
+from edgegrad.datasets.countries import countries, country_graph
 from edgegrad.datasets.digits import digits
 from edgegrad.datasets.entity import EntityGraph, load
 from edgegrad.datasets.errors import DataError, MissingPackageError
@@ -16,6 +16,7 @@ __all__ = [
     "Parts",
     "Task",
     "countries",
+    "country_graph",
     "digits",
     "load",
     "load_nodes",

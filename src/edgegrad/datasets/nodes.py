@@ -45,6 +45,14 @@ class Features(NamedTuple):
         sums = np.bincount(rows, self.values, len(lengths))
         return self._replace(values=self.values / np.where(sums == 0, 1, sums)[rows])
 
+    def take(self, rows: NDArray[np.int64]) -> Features:
+        """Choose rows, in the order given; repeated ones are repeated."""
+        starts = self.offsets[rows].astype(np.int64)
+        lengths = self.offsets[rows + 1] - starts
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Features(offsets.astype(np.int32), self.columns[at], self.values[at], self.n_columns)
+
 
 @dataclass(frozen=True)
 class NodeGraph:
@@ -106,8 +114,8 @@ def load_nodes(path: str | Path) -> NodeGraph:
     Needed arrays: `edge_index` (2, n_edges), sources in row 0 and destinations in row 1, each edge
     in both directions if it has none; `y` (n_nodes,) classes, -1 where not known; the features as
     `x` (n_nodes, n_features), or without their zeros as `x_indptr`, `x_indices`, `x_data` and
-    `x_shape`, in compressed rows. `train_idx`, `val_idx` and `test_idx` (all or none) tell nodes to
-    learn from, to stop by and to test on; `class_names` is optional.
+    `x_shape`, in compressed rows. `train_idx` and `test_idx` (both or none) tell nodes to learn
+    from and to test on, `val_idx` beside them those to stop by; `class_names` is optional.
     """
     return archive.load(path, NEEDED, _node_graph)
 
@@ -180,9 +188,11 @@ def _sparse_features(arrays: Archive, n_nodes: int) -> Features:
 def _parts(arrays: Archive, labels: NDArray[np.int64]) -> Parts | None:
     if not any(name in arrays for name in PARTS.values()):
         return None
-    archive.need(arrays, tuple(PARTS.values()))
+    archive.need(arrays, ("train_idx", "test_idx"))
     parts, taken = {}, np.zeros(len(labels), dtype=bool)
     for part, name in PARTS.items():
+        if name not in arrays:
+            continue
         nodes = below(name, ids(arrays, name), len(labels))
         if (labels[nodes] < 0).any():
             raise DataError(f"`{name}` names a node whose class is -1, expected known classes")

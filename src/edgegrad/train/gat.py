@@ -62,8 +62,7 @@ class GAT:
         features = data.features if settings.raw else data.features.normalised()
         heads = Heads(settings.heads, settings.hidden, concat=True)
         out_heads = Heads(settings.out_heads, data.n_classes, concat=False)
-        sides = 2 if settings.model == "gatv2" else 1
-        sparse = SparseProjection(features, sides * heads.dim_all, device)
+        sparse = SparseProjection(features, device)
         self.first = Attention(settings.model, graph, sparse, features.n_columns, heads, device)
         self.second = Attention(
             settings.model, graph, DenseProjection(), heads.dim_all, out_heads, device

@@ -64,6 +64,13 @@ def add_number(
     parser.add_argument(name, type=kind, default=default, metavar="X", help=help)
 
 
+def add_training(parser: ArgumentParser, *, epochs: int, lr: float, l2: float) -> None:
+    """Add the options of an optimiser that is given a number of epochs."""
+    add_count(parser, "--epochs", 0, epochs, "full-batch steps")
+    add_number(parser, "--lr", lr, "learning rate of Adam")
+    add_number(parser, "--l2", l2, "weight decay of the first layer")
+
+
 def add_run(parser: ArgumentParser) -> None:
     """Add the options of the run, which no model has a say in."""
     add_count(parser, "--seeds", 1, 10, "how many trainings, each with a seed of its own")

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 from edgegrad.datasets import EntityGraph, countries, load
 from edgegrad.train.command import train
-from edgegrad.train.options import add_count, add_number, add_run
+from edgegrad.train.options import add_count, add_run, add_training
 from edgegrad.train.rgcn import RGCN, Settings
 
 HELP = "train an R-GCN to tell the class of an entity"
@@ -22,9 +22,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("data", nargs="?", help="an .npz archive of triples and labels")
     add_count(parser, "--hidden", 1, 16, "hidden width")
     add_count(parser, "--bases", 0, 0, "bases of each layer, 0: a matrix for every relation")
-    add_count(parser, "--epochs", 0, 50, "full-batch steps")
-    add_number(parser, "--lr", 0.01, "learning rate of Adam")
-    add_number(parser, "--l2", 0.0, "weight decay of the first layer")
+    add_training(parser, epochs=50, lr=0.01, l2=0.0)
     add_run(parser)
 
 
