@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,9 @@ from edgegrad.train.loss import cross_entropy
 
 
 class Settings(Protocol):
-    """How a model is built and trained; every model has more settings of its own."""
+    """How a model is built and trained: a dataclass with settings of the model's own."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def epochs(self) -> int:
