@@ -17,7 +17,7 @@ from training import DATA, train
 def test_digits(model: str) -> None:
     result = train("gat", "--model", model, "--seeds", "1")
     assert (result["n_train"], result["n_validation"], result["n_test"]) == (200, 300, 1297)
-    # Ten seeds have LOWEST at least.
+    # Seeds 0 and 1 of GAT were at 0.957 and 0.958.
     assert result["test_accuracy_mean"] >= 0.94
     assert result["majority_accuracy"] < 0.11
 
