@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from edgegrad import from_coo, partition
-from edgegrad.datasets.planetoid import Features, Planetoid
+from edgegrad.datasets import Features, NodeGraph
 from edgegrad.train.device import Device
 from edgegrad.train.plot import figure
 from edgegrad.train.scalable_gcn import ScalableGCN, Settings
@@ -49,7 +49,7 @@ FORMS = {
 }
 
 
-def ppi(path: Path) -> Planetoid:
+def ppi(path: Path) -> NodeGraph:
     """Read the topology; the class of a node is the first of its gene's labels."""
     a = np.load(path)
     ends = np.stack([a["src"], a["dst"]]).astype(np.int32)
@@ -58,14 +58,15 @@ def ppi(path: Path) -> Planetoid:
     bits = np.unpackbits(a["gene_labels"], axis=1)[:, : len(a["label_names"])]
     labels = np.where(bits.any(axis=1), bits.argmax(axis=1), -1)[gene]
     split = np.repeat(a["graph_split"], np.diff(a["graph_ptr"]))
-    return Planetoid(
+    return NodeGraph(
         name=path.stem,
         edge_index=np.concatenate([ends, ends[::-1]], axis=1),
         features=Features.of(a["gene_motifs"][gene]).normalised(),
         labels=labels,
-        train=np.flatnonzero((labels >= 0) & (split == 0)),
-        test=np.flatnonzero((labels >= 0) & (split == 2)),
-        n_classes=bits.shape[1],
+        class_names=tuple(map(str, a["label_names"])),
+        parts={
+            part: (labels >= 0) & (split == number) for part, number in (("train", 0), ("test", 2))
+        },
     )
 
 

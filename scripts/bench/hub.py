@@ -14,12 +14,13 @@ import numpy as np
 
 import edgegrad
 from edgegrad import AggOp, operators
+from edgegrad.graph import Graph
 from measure import milliseconds
 
 Call = Callable[[], object]
 
 
-def calls(graph: edgegrad.Graph, dim: int, heads: int) -> dict[str, Call]:
+def calls(graph: Graph, dim: int, heads: int) -> dict[str, Call]:
     """Every kernel of the catalogue, forward and backward, by name."""
     rng = np.random.default_rng(1)
     n, edges = graph.n_dst_nodes, graph.n_indices
@@ -48,7 +49,7 @@ def calls(graph: edgegrad.Graph, dim: int, heads: int) -> dict[str, Call]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Time a hub beside an even graph.")
     parser.add_argument("--nodes", type=int, default=100_000)
     parser.add_argument("--edges", type=int, default=2_000_000)
     parser.add_argument("--dim", type=int, default=64)

@@ -338,7 +338,7 @@ def grad_factor(
     mean: object | None,
 ) -> None: ...
 def mha_gat_forward(
-    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, incoming: Edges, wide: bool
 ) -> None: ...
 def mha_gat_backward(
     gradients: tuple,
@@ -347,13 +347,12 @@ def mha_gat_backward(
     inputs: tuple,
     options: tuple,
     dropout: tuple,
-    graph: Graph,
-    reverse: tuple,
-    by_dst: tuple,
-    by_src: tuple,
+    incoming: Edges,
+    outgoing: Edges,
+    wide: bool,
 ) -> None: ...
 def mha_gat_v2_forward(
-    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, incoming: Edges, wide: bool
 ) -> None: ...
 def mha_gat_v2_backward(
     gradients: tuple,
@@ -362,13 +361,12 @@ def mha_gat_v2_backward(
     inputs: tuple,
     options: tuple,
     dropout: tuple,
-    graph: Graph,
-    reverse: tuple,
-    by_dst: tuple,
-    by_src: tuple,
+    incoming: Edges,
+    outgoing: Edges,
+    wide: bool,
 ) -> None: ...
 def mha_simple_forward(
-    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, graph: Graph, pieces: tuple
+    outputs: tuple, inputs: tuple, options: tuple, dropout: tuple, incoming: Edges, wide: bool
 ) -> None: ...
 def mha_simple_backward(
     gradients: tuple,
@@ -377,10 +375,9 @@ def mha_simple_backward(
     inputs: tuple,
     options: tuple,
     dropout: tuple,
-    graph: Graph,
-    reverse: tuple,
-    by_dst: tuple,
-    by_src: tuple,
+    incoming: Edges,
+    outgoing: Edges,
+    wide: bool,
 ) -> None: ...
 def num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...

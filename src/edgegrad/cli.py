@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn
 
 import edgegrad
 from edgegrad.datasets import DataError, MissingPackageError
-from edgegrad.train import rgcn_command, scalable_gcn_command
+from edgegrad.train import gat_command, rgcn_command, scalable_gcn_command
 
 USER_ERRORS = (
     DataError,
@@ -46,6 +46,7 @@ def _info(_: Namespace) -> int:
 GROUPS = {"train": "train a model on a data set"}
 COMMANDS = (
     Command.of("train rgcn", rgcn_command),
+    Command.of("train gat", gat_command),
     Command.of("train scalable-gcn", scalable_gcn_command),
     Command("info", "show versions, devices and what is missing", _info),
 )

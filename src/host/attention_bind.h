@@ -2,7 +2,6 @@
 #pragma once
 #include "attention.h"
 #include "bind.h"
-#include "graph.h"
 
 namespace edgegrad {
 namespace {
@@ -36,25 +35,15 @@ inline Dropout dropout_of(const nb::tuple& t) {
                     nb::cast<std::uint64_t>(t[3]));
 }
 
-// (limit, row, begin, end)
-inline Pieces pieces_of(const nb::tuple& t) {
-  return pieces_of(nb::cast<std::int64_t>(t[0]), nb::cast<View>(t[1]), nb::cast<View>(t[2]),
-                   nb::cast<View>(t[3]));
-}
-
 // inputs: src, dst, value, edge, weights, bias; options: heads, concat, activation, alpha
 inline Attention::Problem problem(const nb::tuple& inputs, const nb::tuple& options,
-                                  const nb::tuple& dropout, const Graph& graph) {
+                                  const nb::tuple& dropout, const Edges& edges, bool wide) {
   Attention::Problem p{};
-  View src = nb::cast<View>(inputs[0]), offsets = nb::cast<View>(graph.offsets);
+  View src = nb::cast<View>(inputs[0]);
   p.dtype = src.dtype;
-  const auto ids = [&](nb::handle a) -> Ids {
-    const ArrayView* view = view_or_null(a);
-    return {view == nullptr ? nullptr : view->data, offsets.dtype == DType::int64};
-  };
-  p.n_src = graph.n_src_nodes;
-  p.n_dst = graph.n_dst_nodes;
-  p.n_edges = graph.n_indices;
+  p.n_src = src.shape[0];
+  p.n_dst = edges.rows;
+  p.n_edges = edges.count;
   p.dim = columns(inputs[0]);
   p.value_dim = columns(inputs[2]);
   p.edge_dim = columns(inputs[3]);
@@ -69,33 +58,31 @@ inline Attention::Problem problem(const nb::tuple& inputs, const nb::tuple& opti
   p.activation = nb::cast<int>(options[2]);
   p.alpha = nb::cast<double>(options[3]);
   p.dropout = dropout_of(dropout);
-  p.offsets = ids(graph.offsets);
-  p.indices = ids(graph.indices);
-  p.edge_ids = ids(graph.map_csc_to_coo);
+  p.offsets = {edges.offsets, wide};
+  p.indices = {edges.ids, wide};
+  p.edge_ids = {edges.map, wide};
   return p;
 }
 
-// Kernels is the family's `<family>_kernels`.
+// outputs: output, stats, attention. Kernels is the family's `<family>_kernels`.
 template <const Attention& (*Kernels)()>
 void attention_forward(const nb::tuple& outputs, const nb::tuple& inputs, const nb::tuple& options,
-                       const nb::tuple& dropout, const Graph& graph, const nb::tuple& pieces) {
-  const Attention::Problem p = problem(inputs, options, dropout, graph);
+                       const nb::tuple& dropout, const BoundEdges& incoming, bool wide) {
+  const Attention::Problem p = problem(inputs, options, dropout, incoming.edges, wide);
   const Attention::Forward out{rows_or_null(outputs[0]), rows_or_null(outputs[1]),
                                array_of(outputs[2])};
-  const Pieces cut = pieces_of(pieces);
   const nb::gil_scoped_release release;
-  Kernels().forward(p, out, cut);
+  Kernels().forward(p, out, incoming.pieces);
 }
 
 // gradients: src, dst, value, weights, edge, bias; read: grad_output, output, stats, grad_attention
 template <const Attention& (*Kernels)()>
 void attention_backward(const nb::tuple& gradients, const nb::tuple& read, bool own,
                         const nb::tuple& inputs, const nb::tuple& options, const nb::tuple& dropout,
-                        const Graph& graph, const nb::tuple& reverse, const nb::tuple& by_dst,
-                        const nb::tuple& by_src) {
-  const Attention::Problem p = problem(inputs, options, dropout, graph);
+                        const BoundEdges& incoming, const BoundEdges& outgoing, bool wide) {
+  const Attention::Problem p = problem(inputs, options, dropout, incoming.edges, wide);
   const auto at = [&](int i) { return array_of(gradients[i]); };
-  const auto ids = [&](int i) { return Ids{nb::cast<View>(reverse[i]).data, p.offsets.wide}; };
+  const Edges& reverse = outgoing.edges;
   const Attention::Backward out{at(0),
                                 at(1),
                                 at(2),
@@ -107,21 +94,20 @@ void attention_backward(const nb::tuple& gradients, const nb::tuple& read, bool 
                                 rows_or_null(read[2]),
                                 array_of(read[3]),
                                 own,
-                                ids(0),
-                                ids(1),
-                                ids(2)};
-  const Pieces dst_cut = pieces_of(by_dst), src_cut = pieces_of(by_src);
+                                {reverse.offsets, wide},
+                                {reverse.ids, wide},
+                                {reverse.order, wide}};
   const nb::gil_scoped_release release;
-  Kernels().backward(p, out, dst_cut, src_cut);
+  Kernels().backward(p, out, incoming.pieces, outgoing.pieces);
 }
 
 template <const Attention& (*Kernels)()>
 void bind_attention(nb::module_& m, const char* forward, const char* backward) {
   m.def(forward, &attention_forward<Kernels>, nb::arg("outputs"), nb::arg("inputs"),
-        nb::arg("options"), nb::arg("dropout"), nb::arg("graph"), nb::arg("pieces"));
+        nb::arg("options"), nb::arg("dropout"), nb::arg("incoming"), nb::arg("wide"));
   m.def(backward, &attention_backward<Kernels>, nb::arg("gradients"), nb::arg("read"),
-        nb::arg("own"), nb::arg("inputs"), nb::arg("options"), nb::arg("dropout"), nb::arg("graph"),
-        nb::arg("reverse"), nb::arg("by_dst"), nb::arg("by_src"));
+        nb::arg("own"), nb::arg("inputs"), nb::arg("options"), nb::arg("dropout"),
+        nb::arg("incoming"), nb::arg("outgoing"), nb::arg("wide"));
 }
 
 }  // namespace

@@ -4,57 +4,41 @@
 namespace edgegrad::EG_ISA {
 namespace {
 
-template <typename T> struct GatScore {
+template <typename T, int kPacks> struct GatScore {
   using A = accum_t<T>;
   static constexpr bool kPerHead = true, kEdgeInValue = false, kSeparateValues = false;
 
+  const Edges<T, kPacks>& edges;
   const Attention::Problem& p;
-  std::int64_t heads, width, edge_width;
   Weights<T> source, destination, edge;
 
-  explicit GatScore(const Attention::Problem& problem)
-      : p(problem),
-        heads(p.heads),
-        width(p.dim / p.heads),
-        edge_width(p.edge_dim / p.heads),
-        source(p, 0, p.dim),
-        destination(p, p.dim, p.dim),
-        edge(p, 2 * p.dim, p.edge_dim) {}
+  explicit GatScore(const Edges<T, kPacks>& e)
+      : edges(e),
+        p(e.p),
+        source(p, 0, e.scored),
+        destination(p, p.dim, e.scored),
+        edge(p, 2 * p.dim, e.edge) {}
 
-  void of_source(const T* x, const Space<A>& s, A* sums) const {
-    dot_heads(source.get(), x, heads, width, s.products, sums);
-  }
-  void of_destination(const T* y, const Space<A>& s, A* sums) const {
-    dot_heads(destination.get(), y, heads, width, s.products, sums);
+  template <Walk kWalk> EG_INLINE void own(const T* row, const Space<T>& s) const {
+    const A* weights = (kWalk == Walk::kBySource ? source : destination).get();
+    dot_heads(edges.scored, weights, row, edges.scored.width, s.own_number);
   }
 
-  void logits(const EdgeRows<T>& rows, Side side, const Space<A>& s, A* to) const {
+  template <Walk kWalk> EG_INLINE void logits(const EdgeRows<T>& rows, const Space<T>& s) const {
+    const A* number = rows.number;
+    if (kWalk != Walk::kBySource) {
+      dot_heads(edges.scored, source.get(), rows.other, edges.scored.width, s.number);
+      number = s.number;
+    }
     if (rows.edge != nullptr)
-      dot_heads(edge.get(), rows.edge, heads, edge_width, s.products, s.sums);
-    for (std::int64_t h = 0; h < heads; h += kLanes<A>) {
-      Pack<A> z = load(s.source + h) + load(s.destination + h);
+      dot_heads(edges.edge, edge.get(), rows.edge, edges.edge.width, s.sums);
+    for (std::int64_t h = 0; h < p.heads; h += kLanes<A>) {
+      Pack<A> z = load(s.own_number + h) + load(number + h);
       if (rows.edge != nullptr) z += load(s.sums + h);
       const auto activated = activate<PackExp>(p.activation, z, A(p.alpha));
-      // `to` may be in the middle of a block's logits.
-      store_part(to + h, activated.value,
-                 static_cast<int>(heads - h < kLanes<A> ? heads - h : kLanes<A>));
-      if (side != Side::kNone) store(s.direction + h, activated.slope);
+      store(s.logits + h, activated.value);
+      if (kWalk != Walk::kForward) store(s.slope + h, activated.slope);
     }
-  }
-
-  // What the gradient of an end's number per head is multiplied by.
-  void times_source(const A* k, const Space<A>& s, A* to) const { times(source.get(), k, s, to); }
-  void times_destination(const A* k, const Space<A>& s, A* to) const {
-    times(destination.get(), k, s, to);
-  }
-  void times_edge(const A* wide, A* to) const {
-    for (std::int64_t c = 0; c < p.edge_dim; ++c) to[c] = wide[c] * edge.get()[c];
-  }
-
- private:
-  void times(const A* weights, const A* k, const Space<A>& s, A* to) const {
-    expand_heads(k, heads, width, s.products);
-    for (std::int64_t c = 0; c < p.dim; ++c) to[c] = s.products[c] * weights[c];
   }
 };
 

@@ -4,30 +4,32 @@
 namespace edgegrad::EG_ISA {
 namespace {
 
-template <typename T> struct GatV2Score {
+template <typename T, int kPacks> struct GatV2Score {
   using A = accum_t<T>;
   static constexpr bool kPerHead = false, kEdgeInValue = false, kSeparateValues = false;
 
+  const Edges<T, kPacks>& edges;
   const Attention::Problem& p;
   Weights<T> weights;
 
-  explicit GatV2Score(const Attention::Problem& problem) : p(problem), weights(p, 0, p.dim) {}
+  explicit GatV2Score(const Edges<T, kPacks>& e) : edges(e), p(e.p), weights(p, 0, e.scored) {}
 
-  void of_source(const T*, const Space<A>&, A*) const {}
-  void of_destination(const T*, const Space<A>&, A*) const {}
+  template <Walk> EG_INLINE void own(const T* row, const Space<T>& s) const {
+    pad_row(edges.scored, s.own, row, edges.scored.width);
+  }
 
-  void logits(const EdgeRows<T>& rows, Side side, const Space<A>& s, A* to) const {
-    for (std::int64_t c = 0; c < p.dim; c += kLanes<A>) {
-      Pack<A> z = load_row(rows.src, c, p.dim) + load_row(rows.dst, c, p.dim);
-      if (rows.edge != nullptr) z += load_row(rows.edge, c, p.dim);
-      const Pack<A> w = load(weights.get() + c);
+  template <Walk kWalk> EG_INLINE void logits(const EdgeRows<T>& rows, const Space<T>& s) const {
+    const std::int64_t width = edges.scored.width;
+    const auto term = [&](std::int64_t h, std::int64_t at, std::int64_t c, auto part) {
+      Pack<A> z = load(s.own + at) + part.load(rows.other + h * width + c);
+      if (rows.edge != nullptr) z += part.load(rows.edge + h * width + c);
+      const Pack<A> w = load(weights.get() + at);
       const auto activated = activate<PackExp>(p.activation, z, A(p.alpha));
-      store(s.products + c, Pack<A>(w * activated.value));
-      if (side == Side::kNone) continue;
-      store(s.direction + c, Pack<A>(w * activated.slope));
-      store(s.values + c, activated.value);
-    }
-    sum_heads(s.products, p.heads, p.dim / p.heads, to);
+      if (kWalk != Walk::kForward) store(s.direction + at, Pack<A>(w * activated.slope));
+      if (kWalk == Walk::kBySource) store(s.activated + at, activated.value);
+      return Pack<A>(w * activated.value);
+    };
+    sum_columns(edges.scored, s.logits, term);
   }
 };
 

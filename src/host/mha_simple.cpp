@@ -4,29 +4,35 @@
 namespace edgegrad::EG_ISA {
 namespace {
 
-template <typename T> struct DotScore {
+template <typename T, int kPacks> struct DotScore {
   using A = accum_t<T>;
   static constexpr bool kPerHead = false, kEdgeInValue = true, kSeparateValues = true;
 
+  const Edges<T, kPacks>& edges;
   const Attention::Problem& p;
 
-  explicit DotScore(const Attention::Problem& problem) : p(problem) {}
+  explicit DotScore(const Edges<T, kPacks>& e) : edges(e), p(e.p) {}
 
-  void of_source(const T*, const Space<A>&, A*) const {}
-  void of_destination(const T*, const Space<A>&, A*) const {}
+  // A scaled query, or a key.
+  template <Walk kWalk> EG_INLINE void own(const T* row, const Space<T>& s) const {
+    pad_row(edges.scored, s.own, row, edges.scored.width,
+            kWalk == Walk::kBySource ? A(1) : A(p.alpha));
+  }
 
-  // The derivative of a logit by one end is the other end.
-  void logits(const EdgeRows<T>& rows, Side side, const Space<A>& s, A* to) const {
+  // The derivative of a logit by one end is the other end, scaled.
+  template <Walk kWalk> EG_INLINE void logits(const EdgeRows<T>& rows, const Space<T>& s) const {
+    const std::int64_t width = edges.scored.width;
     const A scale = A(p.alpha);
-    for (std::int64_t c = 0; c < p.dim; c += kLanes<A>) {
-      Pack<A> key = load_row(rows.src, c, p.dim);
-      if (rows.edge != nullptr) key += load_row(rows.edge, c, p.dim);
-      const Pack<A> query = load_row(rows.dst, c, p.dim) * scale;
-      store(s.products + c, Pack<A>(query * key));
-      if (side == Side::kDestination) store(s.direction + c, Pack<A>(key * scale));
-      if (side == Side::kSource) store(s.direction + c, query);
-    }
-    sum_heads(s.products, p.heads, p.dim / p.heads, to);
+    const auto term = [&](std::int64_t h, std::int64_t at, std::int64_t c, auto part) {
+      const Pack<A> own = load(s.own + at), other = part.load(rows.other + h * width + c);
+      Pack<A> query = own, key = other;
+      if (kWalk == Walk::kBySource) query = other * scale, key = own;
+      if (rows.edge != nullptr) key += part.load(rows.edge + h * width + c);
+      if (kWalk == Walk::kByDestination) store(s.direction + at, Pack<A>(key * scale));
+      if (kWalk == Walk::kBySource) store(s.direction + at, query);
+      return Pack<A>(query * key);
+    };
+    sum_columns(edges.scored, s.logits, term);
   }
 };
 

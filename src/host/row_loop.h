@@ -29,6 +29,7 @@ template <typename Body> void for_each_row(std::int64_t rows, const Body& body) 
 struct Run {
   std::int64_t row, begin, end, slot;
   int thread;
+  bool is_piece;  // of a row that is cut, or such a row
 };
 
 // walk(run, state) fills the `width` accumulators of a run, merge(total, other) adds those of the
@@ -43,13 +44,14 @@ void for_runs(const O& offsets, std::int64_t rows, const Pieces& pieces, std::in
   const std::int64_t chunks = count_chunks(offsets, rows, work);
   const Scratch<A> partials(pieces.count * width), states(threads * width);
   parallel_for(pieces.count, threads, [&](std::int64_t i, int thread) {
-    walk(Run{pieces.row[i], pieces.begin[i], pieces.end[i], chunks + i, thread},
+    walk(Run{pieces.row[i], pieces.begin[i], pieces.end[i], chunks + i, thread, true},
          partials.get() + i * width);
   });
   parallel_for(chunks, threads, [&](std::int64_t chunk, int thread) {
     const std::int64_t last = row_at(offsets, rows, (chunk + 1) * work);
     for (std::int64_t r = row_at(offsets, rows, chunk * work); r < last; ++r) {
-      const Run row{r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), chunk, thread};
+      const Run row{r,    std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), chunk, thread,
+                    false};
       if (row.end - row.begin > pieces.limit) continue;
       A* to = direct(r);
       A* state = to == nullptr ? states.get() + thread * width : to;
@@ -62,7 +64,8 @@ void for_runs(const O& offsets, std::int64_t rows, const Pieces& pieces, std::in
     A* total = partials.get() + i * width;
     for (n = 1; i + n < pieces.count && pieces.row[i + n] == r; ++n)
       merge(total, total + n * width);
-    finish(Run{r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), chunks + i, 0}, total);
+    finish(Run{r, std::int64_t(offsets[r]), std::int64_t(offsets[r + 1]), chunks + i, 0, true},
+           total);
   }
 }
 

@@ -11,6 +11,9 @@
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #define EG_INLINE inline __attribute__((always_inline))
 
@@ -28,6 +31,12 @@ template <typename A> struct PackOf {
   typedef A type __attribute__((vector_size(kVectorBytes)));
 };
 template <typename A> using Pack = typename PackOf<A>::type;
+
+// A pack in memory. It may alias its accumulators but, unlike bytes that memcpy moves, nothing
+// else: what a loop reads besides stays in registers.
+template <typename A> struct PackInMemory {
+  typedef A type __attribute__((vector_size(kVectorBytes), aligned(alignof(A))));
+};
 template <typename A> constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(A));
 
 // The first n lanes of a pack; the others are 0.
@@ -40,13 +49,13 @@ template <typename T> EG_INLINE Pack<accum_t<T>> load_part(const T* p, int n) {
 
 template <typename T> EG_INLINE Pack<accum_t<T>> load(const T* p) {
   using A = accum_t<T>;
-  Pack<A> v;
   if constexpr (sizeof(T) == sizeof(A)) {
-    std::memcpy(&v, p, sizeof v);
+    return *reinterpret_cast<const typename PackInMemory<A>::type*>(p);
   } else {
+    Pack<A> v;
     for (int i = 0; i < kLanes<A>; ++i) v[i] = widen(p[i]);
+    return v;
   }
-  return v;
 }
 
 #if defined(__AVX512F__)
@@ -67,7 +76,9 @@ template <> EG_INLINE Pack<float> load<bfloat16_t>(const bfloat16_t* p) {
 }
 #endif
 
-template <typename A> EG_INLINE void store(A* p, Pack<A> v) { std::memcpy(p, &v, sizeof v); }
+template <typename A> EG_INLINE void store(A* p, Pack<A> v) {
+  *reinterpret_cast<typename PackInMemory<A>::type*>(p) = v;
+}
 template <typename A> EG_INLINE void store_part(A* p, Pack<A> v, int n) {
   for (int i = 0; i < n; ++i) p[i] = v[i];
 }
@@ -75,7 +86,7 @@ template <typename A> EG_INLINE void store_part(A* p, Pack<A> v, int n) {
 // Rounded once to the type of the array.
 template <typename T> EG_INLINE void store_as(T* p, Pack<accum_t<T>> v) {
   if constexpr (sizeof(T) == sizeof(accum_t<T>)) {
-    std::memcpy(p, &v, sizeof v);
+    store(p, v);
   } else {
     for (int i = 0; i < kLanes<float>; ++i) p[i] = narrow<T>(v[i]);
   }
@@ -136,11 +147,20 @@ template <typename T> EG_INLINE void prefetch_row(const T* row, std::int64_t dim
 }
 
 // Uninitialised scratch; std::vector would share its out-of-line code between instruction sets.
+// It begins with a cache line; much of it is in huge pages, which are cleared faster on first touch
+// and found faster by reads here and there.
 template <typename V> class Scratch {
  public:
-  explicit Scratch(std::int64_t n)
-      : data_(static_cast<V*>(std::malloc(static_cast<std::size_t>(n > 0 ? n : 1) * sizeof(V)))) {
+  explicit Scratch(std::int64_t n) {
+    constexpr std::size_t kLine = 64, kHuge = std::size_t(1) << 21;
+    const std::size_t wanted = static_cast<std::size_t>(n > 0 ? n : 1) * sizeof(V);
+    const std::size_t unit = wanted < 2 * kHuge ? kLine : kHuge;
+    const std::size_t bytes = (wanted + unit - 1) / unit * unit;
+    data_ = static_cast<V*>(std::aligned_alloc(unit, bytes));
     if (data_ == nullptr) throw std::bad_alloc();
+#if defined(MADV_HUGEPAGE)
+    if (unit == kHuge) madvise(data_, bytes, MADV_HUGEPAGE);
+#endif
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

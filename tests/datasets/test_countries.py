@@ -42,7 +42,7 @@ def test_graph_of_countries() -> None:
 @needs_countryinfo
 def test_split_is_drawn_by_seed() -> None:
     graph = countries()
-    first, again, other = (graph.split(np.random.default_rng(seed)) for seed in (0, 0, 1))
+    first, again, other = (graph.split(np.random.default_rng(seed))["train"] for seed in (0, 0, 1))
     assert first.sum() == 50  # 20 % of 249
     assert (first == again).all()
     assert (first != other).any()

@@ -34,7 +34,11 @@ def test_counts_come_from_the_ids(tmp_path: Path) -> None:
     assert graph.class_names == ("0", "1")
     assert graph.labelled.tolist() == [0, 2]
     assert graph.labels.tolist() == [1, 0]
-    assert graph.split(np.random.default_rng(0)).tolist() == [True, False]
+    parts = graph.split(np.random.default_rng(0))
+    assert {part: rows.tolist() for part, rows in parts.items()} == {
+        "train": [True, False],
+        "test": [False, True],
+    }
     assert graph.label_of(2) == "entity 2"
 
 

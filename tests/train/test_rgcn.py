@@ -7,8 +7,9 @@ import pytest
 
 from edgegrad.datasets import EntityGraph
 from edgegrad.train.device import Device
+from edgegrad.train.fit import fit
 from edgegrad.train.loss import cross_entropy
-from edgegrad.train.rgcn import RGCN, Settings, fit
+from edgegrad.train.rgcn import RGCN, Settings
 
 
 def tiny() -> EntityGraph:
@@ -103,15 +104,16 @@ def test_training_is_deterministic_by_seed() -> None:
     first, other, again = (fit(model, data, settings, seed) for seed in (0, 1, 0))
     assert first.loss == again.loss
     assert first.loss != other.loss
-    assert len(first.loss) == len(first.test_accuracy) == 6
-    assert first.loss[-1] < first.loss[0]
+    assert len(first.loss["train"]) == len(first.accuracy["test"]) == 6
+    assert first.loss["train"][-1] < first.loss["train"][0]
+    assert (first.epochs, first.best) == (5, 5)
 
 
 def test_graph_without_triples_learns_from_the_self_relation() -> None:
     data = replace(tiny(), edge_index=np.empty((2, 0), np.int32), edge_type=np.empty(0, np.int32))
     settings = Settings(hidden=8, epochs=60, lr=0.1)
     run = fit(RGCN(data, settings, Device("cpu")), data, settings, seed=0)
-    assert run.train_accuracy[-1] == 1
+    assert run.accuracy["train"][-1] == 1
 
 
 def test_training_that_diverges_is_told() -> None:

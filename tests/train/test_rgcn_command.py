@@ -38,7 +38,7 @@ def test_table_says_what_happened(tiny: str, capsys: pytest.CaptureFixture[str])
     for words in (
         "entities         14\n",
         "triples          12\n",
-        "4 to learn from, 8 to test",
+        "4 to learn from, 8 to test on",
         "test accuracy    1.0000 +- 0.0000 (min 1.0000, max 1.0000)",
         "majority class   0.5000",
         "hidden 16, 2 bases",

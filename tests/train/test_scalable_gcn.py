@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edgegrad.datasets.planetoid import Features, Planetoid
+from edgegrad.datasets import Features, NodeGraph
 from edgegrad.train.device import Device
 from edgegrad.train.scalable_gcn import ScalableGCN, Settings
 from edgegrad.train.scalable_gcn_piece import Piece
@@ -19,18 +19,17 @@ NEIGHBOURS = pytest.mark.parametrize("neighbours", ["fresh", "store"])
 MODELS = pytest.mark.parametrize("model", ["gcn", "sage"])
 
 
-def data() -> Planetoid:
+def data() -> NodeGraph:
     rng = np.random.default_rng(5)
     pairs = {(min(p), max(p)) for p in rng.integers(0, N, (90, 2)).tolist() if p[0] != p[1]}
     one_way = np.array(sorted(pairs), np.int32).T
-    return Planetoid(
+    return NodeGraph(
         name="random",
         edge_index=np.concatenate([one_way, one_way[::-1]], axis=1),
         features=Features.of(rng.normal(size=(N, 4)) * (rng.random((N, 4)) < 0.7)),
         labels=rng.integers(0, CLASSES, N),
-        train=np.arange(0, N, 2),
-        test=np.arange(1, N, 2),
-        n_classes=CLASSES,
+        class_names=tuple("abc"),
+        parts={"train": np.arange(N) % 2 == 0, "test": np.arange(N) % 2 == 1},
     )
 
 
@@ -69,8 +68,8 @@ def full_batch(model: Any) -> dict[str, np.ndarray]:
         products.append(sum(a @ inputs[-1] @ w for a, w in zip(mixes, matrices, strict=True)))
         inputs.append(np.maximum(products[-1], 0))
     shares = np.exp(products[-1]) / np.exp(products[-1]).sum(axis=1, keepdims=True)
-    grad = (shares - np.eye(CLASSES)[d.labels]) * np.isin(np.arange(N), d.train)[:, None]
-    grad /= len(d.train)
+    grad = (shares - np.eye(CLASSES)[d.labels]) * d.parts["train"][:, None]
+    grad /= d.parts["train"].sum()
     grads = {}
     for i in reversed(range(len(weights))):
         back = np.concatenate([a.T @ grad for a in mixes], axis=1)
@@ -209,14 +208,13 @@ def traced_peak_of_a_step(n: int, layers: int) -> int:
     """Bytes of arrays that a step on 250 nodes of a ring of n needs."""
     node = np.arange(n, dtype=np.int32)
     ring = np.roll(node, 1)
-    graph = Planetoid(
+    graph = NodeGraph(
         name="ring",
         edge_index=np.array([[*node, *ring], [*ring, *node]], np.int32),
         features=Features.of(np.ones((n, 2))),
         labels=node % CLASSES,
-        train=node,
-        test=node,
-        n_classes=CLASSES,
+        class_names=("a", "b", "c"),
+        parts={"train": node >= 0, "test": node >= 0},
     )
     settings = Settings(layers=layers, hidden=16)
     model = ScalableGCN(graph, settings, Device("cpu", "float32"), node // 250)

@@ -112,9 +112,13 @@ def test_sparse_features_are_those_of_the_dense_array(
     ("text", "options", "arrays"),
     [
         ("array `y` is missing, found edge_index", (), {"y": None}),
-        ("`train_idx` is empty or names a node without a class", (), {"y": np.full(60, -1)}),
-        ("features have 3 rows, `y` has 60 entries", (), {"x": np.ones((3, 2))}),
-        ("edges reach id 60, expected ids below 60", (), {"edge_index": np.array([[60], [0]])}),
+        ("`train_idx` names a node whose class is -1", (), {"y": np.full(60, -1)}),
+        ("`x` has shape (3, 2) and dtype float64", (), {"x": np.ones((3, 2))}),
+        (
+            "edge_index reach id 60, expected ids below 60",
+            (),
+            {"edge_index": np.array([[60], [0]])},
+        ),
         ("--dropout: got 1, expected a number below 1", ("--dropout", "1"), {}),
         ("--epochs: got 0, expected at least 1", ("--epochs", "0"), {}),
         ("--half: got --dtype float64, expected float32", ("--half", "--dtype", "float64"), {}),
@@ -129,7 +133,11 @@ def test_mistakes_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path = _archive(tmp_path / "rings.npz", **arrays)
-    assert cli.main(["train", "scalable-gcn", str(path), *options]) == 2
+    try:
+        status = cli.main(["train", "scalable-gcn", str(path), *options])
+    except SystemExit as exit:
+        status = exit.code
+    assert status == 2
     error = capsys.readouterr().err
     assert text in error
     assert error.count("\n") == 1

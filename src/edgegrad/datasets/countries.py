@@ -12,6 +12,7 @@ import numpy as np
 
 from edgegrad.datasets.entity import EntityGraph
 from edgegrad.datasets.errors import DataError, MissingPackageError
+from edgegrad.datasets.nodes import Features, NodeGraph
 
 # One relation for each: what kind of entity it leads to, and the field of a record that tells it.
 RELATIONS = (
@@ -59,11 +60,34 @@ def countries() -> EntityGraph:
         labelled=np.arange(len(codes), dtype=np.int32),
         labels=labels.astype(np.int64),
         class_names=tuple(class_names.tolist()),
-        entity="country",
+        item="country",
         entity_names=tuple(
             by_code[text][0]["name"] if kind == "country" else f"{kind} {text}"
             for kind, text in ids
         ),
+    )
+
+
+def country_graph(seed: int = 0) -> NodeGraph:
+    """Leave the kinds of relations out of `countries`, and go along them in both directions.
+
+    The feature of a node is its own number; one labelled node in five is there to learn from.
+    """
+    data = countries()
+    forth = data.edge_index[:, data.edge_index[0] != data.edge_index[1]]
+    labels = np.full(data.n_entities, -1, np.int64)
+    labels[data.labelled] = data.labels
+    parts = {}
+    for part, rows in data.split(np.random.default_rng(seed)).items():
+        parts[part] = np.zeros(data.n_entities, dtype=bool)
+        parts[part][data.labelled[rows]] = True
+    return NodeGraph(
+        name=data.name,
+        edge_index=np.concatenate([forth, forth[::-1]], axis=1),
+        features=Features.of(np.eye(data.n_entities)),
+        labels=labels,
+        class_names=data.class_names,
+        parts=parts,
     )
 
 

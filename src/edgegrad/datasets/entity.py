@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import zipfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgegrad.datasets import archive
+from edgegrad.datasets.archive import Archive, count, ids
 from edgegrad.datasets.errors import DataError
+from edgegrad.datasets.task import Parts
 
 NEEDED = ("edge_index", "edge_type", "train_idx", "train_y", "test_idx", "test_y")
 # The share of the labelled entities to learn from where a data set brings no split of its own.
@@ -30,8 +31,9 @@ class EntityGraph:
     labels: NDArray[np.int64]  # (n_labelled,) their classes
     class_names: tuple[str, ...]
     train: NDArray[np.bool_] | None = None  # (n_labelled,); None: drawn anew for every seed
-    entity: str = "entity"  # what a labelled entity is called
+    item: str = "entity"  # what a labelled entity is called
     entity_names: tuple[str, ...] | None = None
+    task: str = "entity classification"
 
     @property
     def n_triples(self) -> int:
@@ -43,18 +45,36 @@ class EntityGraph:
         """Classes with a name, also where no entity has it."""
         return len(self.class_names)
 
+    @property
+    def own_split(self) -> bool:
+        """Whether the data say what to learn from."""
+        return self.train is not None
+
+    def counts(self) -> dict[str, int]:
+        """Sizes, in the data's own terms."""
+        return {
+            "entities": self.n_entities,
+            "triples": self.n_triples,
+            "relations": self.n_relations,
+            "classes": self.n_classes,
+        }
+
     def label_of(self, entity: int) -> str:
         """Give the name of an entity, or its number where the data set has no names."""
-        return self.entity_names[entity] if self.entity_names else f"{self.entity} {entity}"
+        return self.entity_names[entity] if self.entity_names else f"{self.item} {entity}"
 
-    def split(self, rng: np.random.Generator) -> NDArray[np.bool_]:
-        """Mark the labelled entities to learn from; all others are there to test on."""
-        if self.train is not None:
-            return self.train
-        chosen = np.zeros(len(self.labelled), dtype=bool)
-        n_train = max(1, round(TRAIN_SHARE * len(chosen)))
-        chosen[rng.permutation(len(chosen))[:n_train]] = True
-        return chosen
+    def row_name(self, row: int) -> str:
+        """Give the name of a labelled entity."""
+        return self.label_of(int(self.labelled[row]))
+
+    def split(self, rng: np.random.Generator) -> Parts:
+        """Choose the labelled entities to learn from; all others are there to test on."""
+        train = self.train
+        if train is None:
+            train = np.zeros(len(self.labelled), dtype=bool)
+            n_train = max(1, round(TRAIN_SHARE * len(train)))
+            train[rng.permutation(len(train))[:n_train]] = True
+        return {"train": train, "test": ~train}
 
 
 def load(path: str | Path) -> EntityGraph:
@@ -65,43 +85,17 @@ def load(path: str | Path) -> EntityGraph:
     classes. `num_nodes`, `num_relations` and `class_names` are optional: without them the counts
     are taken from the largest ids. Neither inverse relations nor self loops belong in the file.
     """
-    path = Path(path)
-    archive = _read(path)
-    missing = [name for name in NEEDED if name not in archive]
-    if missing:
-        found = ", ".join(archive) or "nothing"
-        raise DataError(f"{path}: array `{missing[0]}` is missing, found {found}")
-    try:
-        return _entity_graph(path.stem, archive)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+    return archive.load(path, NEEDED, _entity_graph)
 
 
-def _read(path: Path) -> dict[str, NDArray]:
-    if not path.is_file():
-        what = "is a folder, expected an .npz archive" if path.is_dir() else "no such file"
-        raise DataError(f"{path}: {what}")
-    try:
-        with path.open("rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            return {name: archive[name] for name in archive.files}
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
-    except (ValueError, EOFError, AttributeError, zipfile.BadZipFile):
-        # AttributeError: NumPy gives an array, which has no `files`, for a bare .npy file.
-        raise DataError(f"{path}: is not an .npz archive of plain arrays") from None
-
-
-def _entity_graph(name: str, archive: Mapping[str, NDArray]) -> EntityGraph:
-    edge_index = _ids(archive, "edge_index", 2)
-    if edge_index.shape[0] != 2:
-        raise DataError(f"`edge_index` has shape {edge_index.shape}, expected (2, n_triples)")
-    edge_type = _ids(archive, "edge_type", 1)
+def _entity_graph(name: str, arrays: Archive) -> EntityGraph:
+    edge_index = archive.edges(arrays, "n_triples")
+    edge_type = ids(arrays, "edge_type")
     if len(edge_type) != edge_index.shape[1]:
         expected = edge_index.shape[1]
         raise DataError(f"`edge_type` has {len(edge_type)} entries, expected n_triples={expected}")
-    idx = {part: _ids(archive, f"{part}_idx", 1) for part in ("train", "test")}
-    y = {part: _ids(archive, f"{part}_y", 1) for part in ("train", "test")}
+    idx = {part: ids(arrays, f"{part}_idx") for part in ("train", "test")}
+    y = {part: ids(arrays, f"{part}_y") for part in ("train", "test")}
     for part in ("train", "test"):
         if len(idx[part]) != len(y[part]) or not len(idx[part]):
             raise DataError(
@@ -112,45 +106,14 @@ def _entity_graph(name: str, archive: Mapping[str, NDArray]) -> EntityGraph:
     labels = np.concatenate([y["train"], y["test"]])
     if len(np.unique(labelled)) != len(labelled):
         raise DataError("`train_idx` and `test_idx` name an entity twice, expected distinct ones")
-    class_names = archive.get("class_names", np.arange(labels.max() + 1))
     return EntityGraph(
         name=name,
-        n_entities=_count(archive, "num_nodes", edge_index=edge_index, labelled=labelled),
-        n_relations=_count(archive, "num_relations", edge_type=edge_type),
+        n_entities=count(arrays, "num_nodes", edge_index=edge_index, labelled=labelled),
+        n_relations=count(arrays, "num_relations", edge_type=edge_type),
         edge_index=edge_index.astype(np.int32),
         edge_type=edge_type.astype(np.int32),
         labelled=labelled.astype(np.int32),
-        labels=_below("classes", labels, np.size(class_names)),
-        class_names=tuple(str(c) for c in np.ravel(class_names)),
+        labels=labels,
+        class_names=archive.class_names(arrays, labels),
         train=np.arange(len(labels)) < len(idx["train"]),
     )
-
-
-def _ids(archive: Mapping[str, NDArray], name: str, n_dim: int) -> NDArray[np.int64]:
-    array = archive[name]
-    if array.ndim != n_dim or array.dtype.kind not in "iu":
-        raise DataError(
-            f"`{name}` has {array.ndim} dimensions of {array.dtype}, "
-            f"expected {n_dim} of an integer type"
-        )
-    if array.size and (array.min() < 0 or array.max() > np.iinfo(np.int32).max):
-        raise DataError(f"`{name}` has ids from {array.min()} to {array.max()}, expected int32 ids")
-    return array.astype(np.int64)
-
-
-def _count(archive: Mapping[str, NDArray], name: str, **ids: NDArray[np.int64]) -> int:
-    """Read a count, or take one more than the largest id; no id may reach the count."""
-    if name not in archive:
-        return max(int(a.max(initial=-1)) for a in ids.values()) + 1
-    if archive[name].size != 1 or archive[name].dtype.kind not in "iu":
-        raise DataError(f"`{name}` is not a single whole number")
-    count = int(archive[name].item())
-    for what, array in ids.items():
-        _below(what, array, count)
-    return count
-
-
-def _below(what: str, ids: NDArray[np.int64], count: int) -> NDArray[np.int64]:
-    if ids.size and ids.max() >= count:
-        raise DataError(f"{what} reach id {ids.max()}, expected ids below {count}")
-    return ids

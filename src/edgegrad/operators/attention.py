@@ -6,13 +6,13 @@ import math
 import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any
 
-from edgegrad.backends import host
 from edgegrad.errors import wrong_option, wrong_type, wrong_value
-from edgegrad.graph import Graph, build
+from edgegrad.graph import Graph
 from edgegrad.operator import Arg, Call, Operator, check
-from edgegrad.operators import attention_plans
+from edgegrad.operators import attention_plans, edges
 
 # Numbered like Activation in kernels/common/activation.h.
 ACTIVATIONS = ("linear", "relu", "sigmoid", "tanh", "elu", "scalar", "leaky_relu")
@@ -83,6 +83,16 @@ class Family:
     per_head: bool = False  # a logit's derivative by an end is a number per head
     separate: bool = False  # values are apart from what is scored
 
+    @cached_property
+    def written(self) -> tuple[str, ...]:
+        """The gradients of src, dst, value, weights, edge features and bias ("": none)."""
+        return (*self.gradients, "grad_edge", "grad_edge_bias")
+
+    @cached_property
+    def in_heads(self) -> tuple[str, ...]:
+        """Arrays whose columns are a multiple of the number of heads."""
+        return tuple(dict.fromkeys((self.src, self.value, "edge_embedding")))
+
     def inputs(self, call: Call) -> tuple[Any, ...]:
         """Return the arrays of a call by their part: src, dst, value, edge, weights, bias."""
         a = call.arrays
@@ -99,10 +109,10 @@ class Options:
     concat: bool
     activation: int
     alpha: float  # of the activation; of dot products their scale
-    dropout: tuple[float, int, int]  # scale of what is kept, seed, threshold of 2**32
-    norm_by_dim: bool = False
+    norm_by_dim: bool
+    dropout: tuple[float, int, int] = (1.0, 0, 0)  # scale of what is kept, seed, limit of 2**32
 
-    @property
+    @cached_property
     def for_host(self) -> tuple[Any, ...]:
         """Return what attention_bind.h calls options."""
         return self.heads, self.concat, self.activation, self.alpha
@@ -118,6 +128,26 @@ def check_options(
     norm_by_dim: Any = False,
 ) -> Options:
     """Check the options of a call; `dropout` is mask, p and seed."""
+    given = (where, num_heads, concat_heads, activation, activation_alpha, norm_by_dim)
+    try:
+        options = _checked(*given)
+    except TypeError:  # one of them has the wrong type, or cannot be looked up
+        options = _checked.__wrapped__(*given)
+    mask, p, seed = dropout
+    if mask is None and seed is None and type(p) is float and p == 0:
+        return options
+    return replace(options, dropout=_dropout(where, mask, p, seed))
+
+
+@lru_cache(typed=True)  # a model has few layers, and calls them often
+def _checked(
+    where: str,
+    num_heads: Any,
+    concat_heads: Any,
+    activation: Any,
+    activation_alpha: Any,
+    norm_by_dim: Any,
+) -> Options:
     heads = _integer(where, "num_heads", num_heads)
     if heads < 1:
         raise wrong_option(where, "num_heads", num_heads, "at least 1")
@@ -131,7 +161,6 @@ def check_options(
         _flag(where, "concat_heads", concat_heads),
         ACTIVATIONS.index(activation),
         alpha,
-        _dropout(where, *dropout),
         _flag(where, "norm_by_dim", norm_by_dim),
     )
 
@@ -178,14 +207,14 @@ def run_forward(
     """Check a forward call and make it."""
     call, options = _check(family, "fwd", graph, given, options, stream_id)
     if call.on_host:
-        a = call.arrays
+        a, incoming = call.arrays, edges.incoming(graph)
         family.forward(
             (a["output_embedding"], a["softmax_stats"], a["attention"]),
             family.inputs(call),
             options.for_host,
             (a["dropout_mask"], *options.dropout),
-            graph,
-            _pieces(graph, "rows", graph.offsets),
+            incoming.native,
+            incoming.wide,
         )
         return
     attention_plans.forward(family, call, graph, options, stream_id)
@@ -201,12 +230,11 @@ def run_backward(
             raise wrong_value(where, gradient, "an array", f"None, since `{array}` is None")
     call, options = _check(family, "bwd", graph, given, options, stream_id)
     a = call.arrays
-    gradients = (*family.gradients, "grad_edge", "grad_edge_bias")
-    arrays = tuple(a[name] if name else None for name in gradients)
-    if all(array is None for array in arrays):
+    arrays = tuple([a[name] if name else None for name in family.written])
+    if arrays.count(None) == len(arrays):
         return
     if call.on_host:
-        rev = build.reverse(graph)
+        incoming = edges.incoming(graph)
         family.backward(
             arrays,
             (a["grad_output"], a["output_embedding"], a["softmax_stats"], a["grad_attention"]),
@@ -214,10 +242,9 @@ def run_backward(
             family.inputs(call),
             options.for_host,
             (a["dropout_mask"], *options.dropout),
-            graph,
-            (rev.offsets, rev.dst, rev.position),
-            _pieces(graph, "rows", graph.offsets),
-            _pieces(graph, "reverse", rev.offsets),
+            incoming.native,
+            edges.outgoing(graph).native,
+            incoming.wide,
         )
         return
     attention_plans.backward(family, call, graph, options, stream_id)
@@ -234,7 +261,7 @@ def _check(
     sizes = {"2": 2, "num_heads": options.heads, "concat_heads": options.concat}
     call = check(family.op, half, graph, given, sizes, stream_id)
     a = call.arrays
-    for name in (family.src, family.value, "edge_embedding"):
+    for name in family.in_heads:
         if a[name] is not None and a[name].shape[-1] % options.heads:
             raise wrong_value(
                 call.where,
@@ -254,8 +281,3 @@ def _check(
     if options.norm_by_dim and width:
         options = replace(options, alpha=1 / math.sqrt(width / options.heads))
     return call, options
-
-
-def _pieces(graph: Graph, rows: str, offsets: Any) -> tuple[Any, ...]:
-    cut = build.pieces(graph, rows, offsets, host.PIECE_EDGES)
-    return cut.limit, cut.row, cut.begin, cut.end

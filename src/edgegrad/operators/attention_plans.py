@@ -271,7 +271,7 @@ def backward(family: Any, call: Call, graph: Graph, options: Any, stream_id: int
     if family.per_head:
         _destination_scores(p, to_dst[0])
     a = call.arrays
-    names = (*family.gradients, "grad_edge", "grad_edge_bias")
+    names = family.written
     if any(a[name] is not None for name in names if name and name != family.gradients[1]):
         _walk_sources(p, fields, own, stream_id)
     cuda.run(p.plan(), call.device, stream_id)

@@ -7,6 +7,11 @@ from typing import Any
 Arrays = dict[str, Any]
 
 
+def named(**layers: Arrays) -> Arrays:
+    """Put the arrays of layers into one dictionary, as ``layer.array``."""
+    return {f"{layer}.{name}": a for layer, arrays in layers.items() for name, a in arrays.items()}
+
+
 class Adam:
     """Change parameters in place by their gradients; works on NumPy and CuPy arrays alike."""
 

@@ -14,7 +14,8 @@ from edgegrad.datasets import DataError, MissingPackageError
 if TYPE_CHECKING:
     from edgegrad.train.report import Report
 
-_NAMES = ("cross-entropy", "accuracy")
+Curves = dict[str, list[list[float]]]  # by part of the data: one curve for each seed
+COLORS = {"train": "tab:blue", "validation": "tab:green", "test": "tab:orange"}
 
 
 def figure() -> Any:
@@ -39,21 +40,15 @@ def check_target(path: Path) -> None:
 
 
 def draw(report: Report, path: Path) -> None:
-    """Draw the curves of a training of R-GCN."""
-    runs = report.runs
+    """Draw the curves of a report."""
+    runs, first = report.runs, report.runs[0]
     curves(
         path,
-        f"R-GCN on {report.data.name}",
-        {"training": [run.loss for run in runs]},
-        {
-            "training": [run.train_accuracy for run in runs],
-            "test": [run.test_accuracy for run in runs],
-        },
+        f"{report.settings.title} on {report.data.name}",
+        {part: [run.loss[part] for run in runs] for part in first.loss},
+        {part: [run.accuracy[part] for run in runs] for part in first.accuracy},
         {"majority class": report.majority()},
     )
-
-
-Curves = dict[str, list[list[float]]]  # by what they are of: one curve for each seed
 
 
 def curves(
@@ -65,19 +60,21 @@ def curves(
 ) -> None:
     """Draw the mean over the seeds, and one standard deviation to either side of it."""
     picture = figure()
-    sides = picture.subplots(1, 2)
-    for axes, drawn, name in zip(sides, (losses, accuracies), _NAMES, strict=True):
-        for (what, values), color in zip(drawn.items(), ("tab:blue", "tab:orange"), strict=False):
-            _curve(axes, values, what, color)
-        axes.set_ylabel(name)
-        axes.set_ylim(0, 1.02 if drawn is accuracies else None)
+    of_loss, of_accuracy = sides = picture.subplots(1, 2)
+    for axes, drawn in zip(sides, (losses, accuracies), strict=True):
+        for part, values in drawn.items():
+            _curve(axes, values, part)
+            axes.set_xlim(0, max(1, *(len(curve) - 1 for curve in values)))
         axes.set_xlabel("epochs done")
-        axes.set_xlim(0, max(1, max(len(c) for c in values) - 1))
         axes.grid(alpha=0.3)
     for what, level in levels.items():
-        sides[1].axhline(level, color="0.5", linestyle=":", label=what)
-    sides[1].legend(loc="best", edgecolor="none")
-    n_seeds = len(next(iter(losses.values())))
+        of_accuracy.axhline(level, color="0.5", linestyle=":", label=what)
+    of_loss.set_ylabel("cross-entropy")
+    of_loss.set_ylim(bottom=0)
+    of_accuracy.set_ylabel("accuracy")
+    of_accuracy.set_ylim(0, 1.02)
+    of_accuracy.legend(loc="best", edgecolor="none")
+    n_seeds = len(losses["train"])
     many = f"mean and standard deviation of {n_seeds} seeds" if n_seeds > 1 else "1 seed"
     picture.suptitle(f"{title}, {many}", fontsize="medium")
     try:
@@ -86,9 +83,13 @@ def curves(
         raise DataError(f"--plot {path}: cannot be written ({error.strerror or error})") from None
 
 
-def _curve(axes: Any, curves: list[list[float]], label: str, color: str) -> None:
-    values = np.asarray(curves)
-    mean, spread, epochs = values.mean(axis=0), values.std(axis=0), np.arange(values.shape[1])
-    axes.plot(epochs, mean, color=color, label=label)
+def _curve(axes: Any, curves: list[list[float]], part: str) -> None:
+    # A seed that has stopped no longer counts; at every epoch at least one has not.
+    values = np.full((len(curves), max(map(len, curves))), np.nan)
+    for row, curve in zip(values, curves, strict=True):
+        row[: len(curve)] = curve
+    mean, spread = np.nanmean(values, axis=0), np.nanstd(values, axis=0)
+    color, epochs = COLORS[part], np.arange(values.shape[1])
+    axes.plot(epochs, mean, color=color, label=part)
     if len(curves) > 1:
         axes.fill_between(epochs, mean - spread, mean + spread, color=color, alpha=0.2, linewidth=0)

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[[str], None]]:
-    """Give a function that moves the bar one step on and shows a few words beside it.
+def progress(total: int, what: str) -> Iterator[Callable[[str, int], None]]:
+    """Give a function of a few words and a number of steps: shows the words, moves the bar on.
 
     The bar goes to stderr and needs a terminal there and the package rich; else nothing is shown.
     """
@@ -19,7 +19,7 @@ def progress(total: int, what: str) -> Iterator[Callable[[str], None]]:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError:
-        yield lambda words: None
+        yield lambda words, steps: None
         return
     columns = (
         TextColumn(what),
@@ -30,4 +30,4 @@ def progress(total: int, what: str) -> Iterator[Callable[[str], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, words="")
-        yield lambda words: bar.update(task, advance=1, words=words)
+        yield lambda words, steps: bar.update(task, advance=steps, words=words)

@@ -8,17 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from edgegrad.datasets import EntityGraph
-from edgegrad.train.rgcn import Run, Settings
+from edgegrad.datasets import Parts, Task
+from edgegrad.train.fit import Run, Settings
 
 N_EXAMPLES = 10
+USES = {"train": "to learn from", "validation": "to stop by", "test": "to test on"}
 
 
 @dataclass(frozen=True)
 class Example:
-    """An entity that was not learnt from."""
+    """A row that was not learnt from."""
 
-    entity: str
+    item: str
     predicted: str
     truth: str
 
@@ -27,7 +28,7 @@ class Example:
 class Report:
     """A finished training over one or more seeds."""
 
-    data: EntityGraph
+    data: Task
     settings: Settings
     device: str
     dtype: str
@@ -35,13 +36,13 @@ class Report:
     runs: Sequence[Run]
 
     def examples(self) -> list[Example]:
-        """Pick a few entities that the first seed was tested on, by chance and not by success."""
+        """Pick a few rows that the first seed was tested on, by chance and not by success."""
         run, data = self.runs[0], self.data
-        rows = np.flatnonzero(~run.train)
+        rows = np.flatnonzero(run.parts["test"])
         picked = np.random.default_rng(run.seed).permutation(rows)[:N_EXAMPLES]
         return [
             Example(
-                data.label_of(int(data.labelled[row])),
+                data.row_name(int(row)),
                 data.class_names[run.predicted[row]],
                 data.class_names[data.labels[row]],
             )
@@ -52,90 +53,82 @@ class Report:
         """Measure what always guessing the most frequent class of the training rows would give."""
         shares, labels = [], self.data.labels
         for run in self.runs:
-            guess = np.bincount(labels[run.train]).argmax()
-            shares.append((labels[~run.train] == guess).mean())
+            guess = np.bincount(labels[run.parts["train"]]).argmax()
+            shares.append((labels[run.parts["test"]] == guess).mean())
         return float(np.mean(shares))
 
     def ms_per_epoch(self) -> float | None:
-        """Average over all seeds; a forward, a backward and a step of Adam make an epoch."""
-        if not self.settings.epochs:
-            return None
-        return 1e3 * sum(run.seconds for run in self.runs) / len(self.runs) / self.settings.epochs
+        """Average over all seeds; evaluation of the curves belongs to an epoch too."""
+        epochs = sum(run.epochs for run in self.runs)
+        return 1e3 * sum(run.seconds for run in self.runs) / epochs if epochs else None
 
     def as_dict(self) -> dict[str, Any]:
         """Give everything that `text` says, and each seed's result, in plain types for JSON."""
-        data, accuracy = self.data, [run.test_accuracy[-1] for run in self.runs]
+        runs = self.runs
+        accuracy = [run.accuracy["test"][run.best] for run in runs]
         return {
-            "data": data.name,
-            "n_entities": data.n_entities,
-            "n_triples": data.n_triples,
-            "n_relations": data.n_relations,
-            "n_classes": data.n_classes,
-            "n_train": int(self.runs[0].train.sum()),
-            "n_test": int((~self.runs[0].train).sum()),
+            "model": self.settings.title,
+            "data": self.data.name,
+            **{f"n_{what}": n for what, n in self.data.counts().items()},
+            **{f"n_{part}": int(rows.sum()) for part, rows in runs[0].parts.items()},
             "n_params": self.n_params,
             "device": self.device,
             "dtype": self.dtype,
             "settings": asdict(self.settings),
-            "seeds": [run.seed for run in self.runs],
+            "seeds": [run.seed for run in runs],
+            "epochs": [run.epochs for run in runs],
+            "best_epoch": [run.best for run in runs],
             "test_accuracy": accuracy,
             "test_accuracy_mean": float(np.mean(accuracy)),
             "test_accuracy_std": float(np.std(accuracy)),
             "majority_accuracy": self.majority(),
-            "train_loss": [run.loss[-1] for run in self.runs],
+            "train_loss": [run.loss["train"][run.best] for run in runs],
+            "seconds": sum(run.seconds for run in runs),
             "ms_per_epoch": self.ms_per_epoch(),
             "examples": [asdict(example) for example in self.examples()],
         }
 
     def text(self) -> str:
         """Set two tables: the numbers, then the examples."""
+        examples = [
+            (e.item, e.predicted, e.truth, "" if e.predicted == e.truth else "wrong")
+            for e in self.examples()
+        ]
         return "\n".join(
             [
-                f"R-GCN, entity classification on {self.data.name}",
+                f"{self.settings.title}, {self.data.task} on {self.data.name}",
                 "",
                 *table(self._numbers()),
                 "",
-                f"A few of the entities that seed {self.runs[0].seed} did not learn from:",
+                f"A few of those that seed {self.runs[0].seed} was tested on:",
                 "",
-                *table(
-                    [
-                        (self.data.entity, "predicted", "truth", ""),
-                        *(
-                            (
-                                e.entity,
-                                e.predicted,
-                                e.truth,
-                                "" if e.predicted == e.truth else "wrong",
-                            )
-                            for e in self.examples()
-                        ),
-                    ]
-                ),
+                *table([(self.data.item, "predicted", "truth", ""), *examples]),
             ]
         )
 
     def _numbers(self) -> list[tuple[str, str]]:
-        d, settings = self.as_dict(), self.settings
-        accuracy, n_seeds = d["test_accuracy"], len(self.runs)
+        d, settings, n_seeds = self.as_dict(), self.settings, len(self.runs)
+        accuracy, epochs, ms = d["test_accuracy"], d["epochs"], d["ms_per_epoch"]
         spread = f" +- {d['test_accuracy_std']:.4f}" if n_seeds > 1 else ""
         between = f" (min {min(accuracy):.4f}, max {max(accuracy):.4f})" if n_seeds > 1 else ""
-        split = "of its own" if self.data.train is not None else "drawn anew for every seed"
-        bases = f"{settings.n_bases} bases" if settings.n_bases else "no bases"
-        ms = d["ms_per_epoch"]
         return [
-            ("entities", f"{d['n_entities']:,}"),
-            ("triples", f"{d['n_triples']:,}"),
-            ("relations", f"{d['n_relations']} and their inverses, and one to itself"),
-            ("labelled", f"{d['n_train']} to learn from, {d['n_test']} to test; split {split}"),
-            ("model", f"hidden {settings.hidden}, {bases}, {d['n_params']:,} parameters"),
-            ("training", f"{settings.epochs} epochs, lr {settings.lr:g}, l2 {settings.l2:g}"),
+            *((what, f"{n:,}") for what, n in self.data.counts().items()),
+            ("labelled", self._split(self.runs[0].parts)),
+            ("model", f"{settings.shape()}, {self.n_params:,} parameters"),
+            ("training", settings.schedule()),
             ("runs on", f"{d['device']}, {d['dtype']}"),
+            ("epochs", f"{np.mean(epochs):.0f} (min {min(epochs)}, max {max(epochs)})"),
             ("time per epoch", "-" if ms is None else f"{ms:.2f} ms"),
             ("seeds", f"{n_seeds}, from {d['seeds'][0]}"),
             ("training loss", f"{np.mean(d['train_loss']):.4f}"),
             ("test accuracy", f"{d['test_accuracy_mean']:.4f}{spread}{between}"),
             ("majority class", f"{d['majority_accuracy']:.4f}"),
         ]
+
+    def _split(self, parts: Parts) -> str:
+        origin = "of its own" if self.data.own_split else "drawn anew for every seed"
+        sizes = (f"{rows.sum():,} {USES[part]}" for part, rows in parts.items())
+        return f"{', '.join(sizes)}; split {origin}"
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -28,8 +28,9 @@ from typing import Any
 import numpy as np
 
 from edgegrad import HistoryStore, batches
-from edgegrad.datasets.planetoid import Planetoid
+from edgegrad.datasets import NodeGraph
 from edgegrad.train.device import Device
+from edgegrad.train.dropout import Dropout
 from edgegrad.train.layers import glorot
 from edgegrad.train.loss import cross_entropy
 from edgegrad.train.scalable_gcn_piece import Links, Piece
@@ -63,18 +64,20 @@ class ScalableGCN:
 
     def __init__(
         self,
-        data: Planetoid,
+        data: NodeGraph,
         settings: Settings,
         device: Device,
         parts: Any,
         folder: Path | None = None,  # where stores are kept in files, mapped into memory
     ) -> None:
         self.data, self.settings, self.device, self.folder = data, settings, device, folder
-        links = Links.of(settings.model, data)
+        # Batches are made once, so that all seeds have the same split.
+        self.split = data.split(np.random.default_rng(0))
+        links, train = Links.of(settings.model, data), self.split["train"]
         cut = batches(links.graph, parts, neighbours=settings.neighbours)
-        self.pieces = [Piece(b, links, data, device) for b in cut]
+        self.pieces = [Piece(b, links, data, train, device) for b in cut]
         (everything,) = batches(links.graph, np.zeros(data.n_nodes, np.int64))
-        self.whole = Piece(everything, links, data, device)
+        self.whole = Piece(everything, links, data, train, device)
         self.stores: dict[str, HistoryStore] = {}
         self.clear()
 
@@ -130,11 +133,11 @@ class ScalableGCN:
             h = whole.spread(np.maximum(h, 0) @ weight)
         return h
 
-    def step(self, piece: Piece, rng: np.random.Generator | None = None) -> tuple[float, Arrays]:
+    def step(self, piece: Piece, dropout: Dropout | None = None) -> tuple[float, Arrays]:
         """Return loss and gradients of a batch; the order of what is done here matters."""
         taken = self.take(piece)
         pulled = self.pull(piece)
-        inputs, masks, products = self._forward(piece, pulled, rng)
+        inputs, masks, products = self._forward(piece, pulled, dropout)
         loss, grad = cross_entropy(products[-1], piece.targets, piece.counts)
         grads, sent = self._backward(piece, grad, taken, inputs, masks, products)
         self.send(piece, sent)
@@ -175,27 +178,18 @@ class ScalableGCN:
                 store.push(at, piece.own[::-1].copy(), grad_product[::-1].copy(), duplicates="last")
 
     def _forward(
-        self, piece: Piece, pulled: list[Any], rng: np.random.Generator | None
+        self, piece: Piece, pulled: list[Any], dropout: Dropout | None
     ) -> tuple[list[Any], list[Any], list[Any]]:
         first, *others = self.params.values()
-        mask = self._mask(piece.features, rng)
-        inputs = [piece.features if mask is None else piece.features * mask]
+        masks = [dropout.factors(*piece.features.shape) if dropout else 1]
+        inputs = [piece.features * masks[0]]
         products = [piece.spread(piece.features_sum.forward(first, inputs[0]))]
-        masks = [mask]
         for weight, stored in zip(others, pulled, strict=True):
             rows = self.device.xp.concatenate([np.maximum(products[-1], 0), stored])
-            mask = self._mask(rows, rng)
-            inputs.append(rows if mask is None else rows * mask)
-            masks.append(mask)
+            masks.append(dropout.factors(*rows.shape) if dropout else 1)
+            inputs.append(rows * masks[-1])
             products.append(piece.spread(inputs[-1] @ weight))
         return inputs, masks, products
-
-    def _mask(self, rows: Any, rng: np.random.Generator | None) -> Any:
-        """Draw the dropout of a layer's input; None without a generator."""
-        rate = self.settings.dropout
-        if rng is None or not rate:
-            return None
-        return self.device.array(rng.random(rows.shape, np.float32) >= rate) / (1 - rate)
 
     def _backward(
         self,
@@ -214,8 +208,7 @@ class ScalableGCN:
                 grads[name] = piece.features_sum.backward(back, inputs[0])
                 break
             grads[name] = inputs[i].T @ back
-            grad_rows = back @ self.params[name].T
-            grad_rows = grad_rows if masks[i] is None else grad_rows * masks[i]
+            grad_rows = back @ self.params[name].T * masks[i]
             sent.append((i - 1, grad_rows[piece.n_own :], grad))
             grad = (grad_rows[: piece.n_own] + taken[i - 1]) * (products[i - 1] > 0)
         if self.settings.l2:

@@ -6,16 +6,16 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from edgegrad import from_coo, partition
-from edgegrad.datasets import DataError
-from edgegrad.datasets.planetoid import Planetoid, country_graph, load_planetoid
+from edgegrad.datasets import DataError, NodeGraph, country_graph, load_nodes
 from edgegrad.partitioning import METHODS, NEIGHBOURS
 from edgegrad.train import plot
 from edgegrad.train.device import Device
-from edgegrad.train.options import add_count, add_number, add_training
+from edgegrad.train.options import add_count, add_number, add_run, add_training, probability
 from edgegrad.train.progress import progress
 from edgegrad.train.scalable_gcn import GRADIENTS, MODELS, ScalableGCN, Settings
 from edgegrad.train.scalable_gcn_fit import Report, Run, fit
@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--model", choices=MODELS, default="gcn", help="(%(default)s)")
     add_count(parser, "--layers", 1, 2, "layers")
     add_count(parser, "--hidden", 1, 16, "hidden width")
-    add_number(parser, "--dropout", 0.5, "share of a layer's input that is dropped, below 1")
+    add_number(parser, "--dropout", 0.5, "share of a layer's input that is dropped", probability)
     add_count(parser, "--parts", 1, 8, "batches of an epoch")
     add("--partition", choices=METHODS, default="random", help="how they are cut (%(default)s)")
     add("--neighbours", choices=NEIGHBOURS, default="fresh",
@@ -46,14 +46,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--mapped", type=Path, metavar="FOLDER",
         help="keep the stores in mapped files there while the training goes on")  # fmt: skip
     add_training(parser, epochs=200, lr=0.01, l2=5e-4)
+    add_run(parser)
 
 
 def run(args: Namespace) -> int:
     """Train for every seed, then print and draw what came of it."""
     if args.plot:
         plot.check_target(args.plot)
-    if args.dropout >= 1:
-        raise DataError(f"--dropout: got {args.dropout:g}, expected a number below 1")
     if not args.epochs:
         raise DataError("--epochs: got 0, expected at least 1")
     if args.half and args.dtype != "float32":
@@ -82,7 +81,8 @@ def _folder(parent: Path | None) -> Iterator[Path | None]:
 
 def _train(args: Namespace, folder: Path | None) -> Report:
     device = Device(args.device, args.dtype)
-    data = country_graph() if args.data is None else load_planetoid(args.data)
+    data = country_graph() if args.data is None else load_nodes(args.data)
+    data = replace(data, features=data.features.normalised())
     settings = Settings(
         args.model,
         args.layers,
@@ -97,24 +97,21 @@ def _train(args: Namespace, folder: Path | None) -> Report:
     with progress(args.seeds * args.epochs, f"{settings.title} on {data.name}") as advance:
 
         def on_epoch(run: Run) -> None:
-            advance(f"seed {run.seed}, test accuracy {run.test_accuracy[-1]:.3f}")
+            advance(f"seed {run.seed}, test accuracy {run.accuracy['test'][-1]:.3f}", 1)
 
         seeds = range(args.seed, args.seed + args.seeds)
         runs = [fit(model, args.epochs, args.lr, seed, on_epoch) for seed in seeds]
     return Report(model, args.epochs, args.lr, args.partition, runs)
 
 
-def _parts(data: Planetoid, args: Namespace) -> object:
+def _parts(data: NodeGraph, args: Namespace) -> object:
     src, dst = data.edge_index
     graph = from_coo(src.copy(), dst.copy(), data.n_nodes)
     return partition(graph, args.parts, args.partition, args.seed)
 
 
 def _draw(report: Report, path: Path) -> None:
-    runs, data = report.runs, report.model.data
-    accuracies = {
-        "training": [run.train_accuracy for run in runs],
-        "test": [run.test_accuracy for run in runs],
-    }
-    title = f"{report.model.settings.title} on {data.name}"
-    plot.curves(path, title, {"training": [run.loss for run in runs]}, accuracies)
+    runs, split = report.runs, report.model.split
+    title = f"{report.model.settings.title} on {report.model.data.name}"
+    accuracies = {part: [run.accuracy[part] for run in runs] for part in split}
+    plot.curves(path, title, {"train": [run.loss for run in runs]}, accuracies)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from edgegrad.train.adam import Adam
+from edgegrad.train.dropout import Dropout
 from edgegrad.train.report import table
 from edgegrad.train.scalable_gcn import ScalableGCN
 
@@ -21,17 +22,15 @@ class Run:
 
     seed: int
     loss: list[float] = field(default_factory=list)
-    train_accuracy: list[float] = field(default_factory=list)
-    test_accuracy: list[float] = field(default_factory=list)
-    validation_accuracy: list[float] = field(default_factory=list)  # empty: no such nodes
+    accuracy: dict[str, list[float]] = field(default_factory=dict)  # by part
     seconds: float = 0.0  # in steps, without evaluation
 
     @property
     def result(self) -> float:
         """Test accuracy of the epoch that validation likes best, the last one among equals."""
-        if not self.validation_accuracy:
-            return self.test_accuracy[-1]
-        return self.test_accuracy[-1 - int(np.argmax(self.validation_accuracy[::-1]))]
+        of_test = self.accuracy["test"]
+        guide = self.accuracy.get("validation", [0.0])  # no such nodes: the last epoch counts
+        return of_test[-1 - int(np.argmax(guide[::-1]))]
 
 
 def fit(
@@ -45,26 +44,25 @@ def fit(
     for_params, for_order, for_dropout = (
         np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3)
     )
-    run, data = Run(seed), model.data
+    run, rate = Run(seed), model.settings.dropout
+    dropout = Dropout(rate, for_dropout, model.device) if rate else None
     adam = Adam(model.initialise(for_params), lr)
     model.clear()
     for epoch in range(epochs):
         start, loss = time.perf_counter(), 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # a loss of nan is told below
             for i in for_order.permutation(len(model.pieces)):
-                part, grads = model.step(model.pieces[i], for_dropout)
+                part, grads = model.step(model.pieces[i], dropout)
                 adam.step(grads)
                 loss += part
         model.store.step()
         run.seconds += time.perf_counter() - start
         if not np.isfinite(loss):
             raise FloatingPointError(f"seed {seed}: the loss is {loss} after {epoch + 1} epochs")
-        right = model.device.to_host(model.evaluate().argmax(axis=1)) == data.labels
+        right = model.device.to_host(model.evaluate().argmax(axis=1)) == model.data.labels
         run.loss.append(loss)
-        run.train_accuracy.append(float(right[data.train].mean()))
-        run.test_accuracy.append(float(right[data.test].mean()))
-        if data.validation is not None:
-            run.validation_accuracy.append(float(right[data.validation].mean()))
+        for part, rows in model.split.items():
+            run.accuracy.setdefault(part, []).append(float(right[rows].mean()))
         on_epoch(run)
     return run
 
@@ -85,11 +83,8 @@ class Report:
         accuracy = [run.result for run in self.runs]
         return {
             "data": data.name,
-            "n_nodes": data.n_nodes,
-            "n_edges": data.edge_index.shape[1],
-            "n_classes": data.n_classes,
-            "n_train": len(data.train),
-            "n_test": len(data.test),
+            **{f"n_{what}": n for what, n in data.counts().items()},
+            **{f"n_{part}": int(rows.sum()) for part, rows in model.split.items()},
             "settings": asdict(model.settings),
             "epochs": self.epochs,
             "lr": self.lr,

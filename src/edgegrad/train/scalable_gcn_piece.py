@@ -8,34 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgegrad import Batch, from_coo, make_bipartite_csc_hg
-from edgegrad.datasets.planetoid import Features, Planetoid
+from edgegrad import Batch, from_coo
+from edgegrad.datasets import NodeGraph
 from edgegrad.graph import Graph
-from edgegrad.operators import agg_hg_basis_n2n_post_bwd, agg_hg_basis_n2n_post_fwd
 from edgegrad.train.device import Device
-
-
-class Sum:
-    """Weighted sums along the edges of a graph: a sparse matrix times a dense one."""
-
-    def __init__(self, graph: Graph, device: Device) -> None:
-        self.graph, self.device = device.graph(graph), device
-
-    def forward(self, rows: Any, weight: Any) -> Any:
-        """Return a row for each destination; `weight` is in CSC order."""
-        output = self.device.empty(self.graph.n_dst_nodes, rows.shape[1])
-        agg_hg_basis_n2n_post_fwd(output, rows, None, self.graph, edge_weight=weight)
-        return output
-
-    def backward(self, grad_output: Any, weight: Any) -> Any:
-        """Return the gradient for the rows."""
-        shape = self.graph.n_src_nodes, grad_output.shape[1]
-        # Linear: the rows themselves are not read.
-        grad, rows = self.device.empty(*shape), self.device.empty(*shape)
-        agg_hg_basis_n2n_post_bwd(
-            grad, None, grad_output, rows, None, self.graph, edge_weight=weight
-        )
-        return grad
+from edgegrad.train.sums import Sum, feature_sum
 
 
 @dataclass(frozen=True)
@@ -48,7 +25,7 @@ class Links:
     own_apart: bool  # a node's own row has a weight matrix of its own, beside the neighbours'
 
     @classmethod
-    def of(cls, model: str, data: Planetoid) -> Links:
+    def of(cls, model: str, data: NodeGraph) -> Links:
         """Weigh the edges as the model does; those of GCN are joined by self loops."""
         n = data.n_nodes
         every, (src, dst) = np.arange(n, dtype=np.int32), data.edge_index
@@ -69,7 +46,14 @@ class Links:
 class Piece:
     """A batch of a node classification."""
 
-    def __init__(self, batch: Batch, links: Links, data: Planetoid, device: Device) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        links: Links,
+        data: NodeGraph,
+        train: NDArray[np.bool_],
+        device: Device,
+    ) -> None:
         self.n_own = len(batch.own)
         self.neighbours_sum, self.own_apart = Sum(batch.graph, device), links.own_apart
         self.weight = self.weight_back = device.array(links.weight[batch.positions])
@@ -77,16 +61,15 @@ class Piece:
             self.weight_back = device.array(links.weight_back[batch.positions])
         self.own, self.neighbours = (device.xp.asarray(i) for i in (batch.own, batch.neighbours))
         sources = np.concatenate([batch.own, batch.neighbours])
-        graph, values = _rows_of(data.features, sources)
-        self.features_sum, self.features = Sum(graph, device), device.array(values)
+        self.features_sum, self.features = feature_sum(data.features.take(sources), device)
         labels = data.labels[batch.own]
         self.targets = device.array(labels[:, None] == np.arange(data.n_classes))
         # A node that is in the batch twice is learnt from once.
         first = np.zeros(self.n_own, bool)
         first[np.unique(batch.own, return_index=True)[1]] = True
         self.first = device.array(first[:, None])
-        counts = first & np.isin(batch.own, data.train)
-        self.counts = device.array(counts[:, None] / len(data.train))
+        counts = first & train[batch.own]
+        self.counts = device.array(counts[:, None] / train.sum())
 
     def spread(self, products: Any) -> Any:
         """Return the outputs of a layer from its inputs times its weight."""
@@ -111,23 +94,3 @@ class Piece:
         live = np.zeros_like(grad_outputs, shape=(self.n_own, grad_outputs.shape[1]))
         rows = np.concatenate([live, grad_outputs])
         return self.first * self.neighbours_sum.forward(rows, self.weight_back)
-
-
-def _rows_of(features: Features, rows: NDArray[np.int64]) -> tuple[Graph, NDArray]:
-    """Make some rows of the features a graph from columns to rows, with its weights."""
-    starts = features.offsets[rows].astype(np.int64)
-    lengths = features.offsets[rows + 1] - starts
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
-    graph = make_bipartite_csc_hg(
-        offsets.astype(np.int32),
-        features.columns[positions],
-        features.n_columns,
-        1,
-        1,
-        None,
-        None,
-        np.zeros(len(positions), np.int32),
-        validate=False,
-    )
-    return graph, features.values[positions]
