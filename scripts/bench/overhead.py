@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import timeit
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,27 @@ def microseconds(call: Callable[[], object], number: int = 20_000, rounds: int =
     """Median over rounds of the time of one call."""
     call()
     return float(np.median(timeit.repeat(call, number=number, repeat=rounds))) / number * 1e6
+
+
+def _through_torch(graph: Any, x: np.ndarray) -> list[tuple[str, float]]:
+    """The same small operator by its explicit function and by `edgegrad.torch`."""
+    import torch
+
+    import edgegrad.torch as et
+
+    out, grad, ones = np.empty_like(x), np.empty_like(x), np.ones_like(x)
+    tensor = torch.tensor(x)
+    leaf = tensor.clone().requires_grad_()
+    y, g = et.agg_simple_n2n(leaf, graph), torch.tensor(ones)
+    forward, backward = operators.agg_simple_n2n_fwd, operators.agg_simple_n2n_bwd
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("agg_simple forward", lambda: forward(out, x, graph)),
+        (" ... torch, no gradient", lambda: et.agg_simple_n2n(tensor, graph)),
+        (" ... torch, gradient", lambda: et.agg_simple_n2n(leaf, graph)),
+        ("agg_simple backward", lambda: backward(grad, ones, graph)),
+        (" ... torch", lambda: torch.autograd.grad(y, leaf, g, retain_graph=True)),
+    ]
+    return [(name, microseconds(call)) for name, call in calls]
 
 
 def main() -> None:
@@ -51,6 +73,8 @@ def main() -> None:
         ("agg_hg_basis forward", microseconds(lambda: forward(y, x, weights, graph))),
         ("agg_hg_basis backward", microseconds(lambda: backward(dx, dw, y, x, weights, graph))),
     ]
+    if importlib.util.find_spec("torch"):
+        rows += _through_torch(graph, x)
     for name, time in rows:
         print(f"{name:<24} {time:6.2f} us")
 

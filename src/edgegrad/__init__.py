@@ -2,7 +2,7 @@
 
 from edgegrad import operators
 from edgegrad.config import __version__, set_num_threads, show_config
-from edgegrad.errors import ArgumentError, BackendError
+from edgegrad.errors import ArgumentError, BackendError, DerivativeError
 from edgegrad.graph import (
     bipartite_csc_hg_int32,
     bipartite_csc_hg_int64,
@@ -30,6 +30,7 @@ __all__ = [
     "ArgumentError",
     "BackendError",
     "Batch",
+    "DerivativeError",
     "HistoryStore",
     "__version__",
     "batches",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ArgumentError", "BackendError"]
+__all__ = ["ArgumentError", "BackendError", "DerivativeError"]
 
 
 class ArgumentError(Exception):
@@ -27,6 +27,10 @@ class ArgumentIndexError(ArgumentError, IndexError, ValueError):
 
 class BackendError(RuntimeError):
     """CuPy, a driver or an architecture is missing; the message has the command that mends it."""
+
+
+class DerivativeError(NotImplementedError):
+    """A derivative that does not exist was asked for; it is never taken for zero."""
 
 
 def wrong_type(where: str, argument: str, has: str, expected: str) -> ArgumentError:

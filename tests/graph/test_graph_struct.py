@@ -19,7 +19,7 @@ import graphs
 import simt
 from edgegrad.backends import cuda
 from edgegrad.graph import build
-from edgegrad.graph.types import ARRAYS, COUNTS
+from edgegrad.graph.types import ARRAYS, COUNTS, Graph
 
 
 def numpy(a: Any) -> Any:
@@ -207,3 +207,23 @@ def test_arrays_are_taken_by_other_libraries() -> None:
     for a in (graph.offsets, graph.indices, graph.edge_types, graph.map_csc_to_coo):
         assert np.from_dlpack(a).ctypes.data == a.ptr
         assert np.asarray(a).ctypes.data == a.ptr
+
+
+def test_a_twin_shares_all_but_identity_and_attachments() -> None:
+    graph = graphs.G0.make(devices.Host())
+    seen: list[Any] = []
+    Graph.attachments.append(seen.append)
+    try:
+        made = graphs.G0.make(devices.Host())
+        twin = made.twin()
+    finally:
+        Graph.attachments.remove(seen.append)
+    assert seen == [made], "a twin is not attached to"
+    made.attach("note", 7)
+    assert made.note == 7
+    assert not hasattr(twin, "note")
+    assert (type(twin), twin.sizes, twin.device) == (type(made), made.sizes, made.device)
+    twin.build_reverse()
+    assert made.has_reverse
+    assert not graph.has_reverse
+    assert twin.offsets.ptr == made.offsets.ptr

@@ -38,16 +38,40 @@ class Graph(_host.Graph):
     device: str
     _lock: threading.RLock
     _cache: dict[Any, Any]
+    # Called with every new graph: what a framework's front end must know of one before it traces.
+    attachments: ClassVar[list[Callable[[Graph], None]]] = []
 
     def __init__(self, **parts: Any) -> None:
+        self._begin(parts, threading.RLock(), {})
+        for attach in Graph.attachments:
+            attach(self)
+
+    def _begin(
+        self, parts: Mapping[str, Any], lock: threading.RLock, cache: dict[Any, Any]
+    ) -> None:
         super().__init__(**parts)
         # Past __setattr__: native code trusts what a graph says of itself.
         self.__dict__.update(
-            _lock=threading.RLock(),
-            _cache={},
+            _lock=lock,
+            _cache=cache,
             sizes={name: getattr(self, name) for name in COUNTS},
             device=self.offsets.device,
         )
+
+    def twin(self) -> Graph:
+        """Return another graph of the same arrays and cache, without attachments.
+
+        What is attached to a graph may refer to its twin: to the graph itself it would be a cycle,
+        which native memory in between keeps from being collected.
+        """
+        other = type(self).__new__(type(self))
+        parts = {name: getattr(self, name) for name in (*ARRAYS, *COUNTS)}
+        other._begin(parts, self._lock, self._cache)
+        return other
+
+    def attach(self, name: str, value: object) -> None:
+        """Set an attribute that is no part of the graph."""
+        self.__dict__[name] = value
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"`{name}` cannot be set: a graph does not change")

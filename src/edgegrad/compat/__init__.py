@@ -1,0 +1,1 @@
+"""Published names of other libraries, over edgegrad: `pylibcugraphops` and `cudnn_gnn`."""
