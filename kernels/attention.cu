@@ -24,6 +24,7 @@ attention_merge_fwd(T* __restrict__ output, index_t output_row, accum_t<T>* __re
       for (int h = at.head; h < at.head + heads / per_row; ++h) {
         auto softmax = SoftmaxPart<A>::none();
         A sum = A(0);
+#pragma unroll 1  // or registers spill
         for (index_t piece = first; piece < last; ++piece) {
           const index_t from = piece * heads + h;
           const auto joined = join<A>(softmax, {pairs[2 * from], pairs[2 * from + 1]});

@@ -3,8 +3,8 @@
 #
 #   bash scripts/test.sh [--all] [-- PYTEST_ARGUMENTS]
 #
-# --all          install PyTorch, PyG, JAX and autograd too; without them their tests skip and
-#                say so
+# --all          install PyTorch, PyG, JAX and autograd too; without them their tests skip and say
+#                so
 # EDGEGRAD_VENV  where the environment goes, .venv without it
 # EDGEGRAD_TORCH_INDEX  the package index to take PyTorch from: PyPI's build brings CUDA libraries
 #                of several GB on some machines, PyTorch's own index has builds for the CPU alone
@@ -16,7 +16,7 @@ usage() { sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; }
 extras="test"
 while (($#)); do
   case $1 in
-    --all) extras=test,torch,jax,autograd ;;
+    --all) extras=test,torch,pyg,jax,autograd ;;
     --) shift; break ;;
     -h | --help) usage; exit ;;
     *) usage >&2; exit 2 ;;
@@ -29,7 +29,6 @@ make_venv
 if [[ $extras == *torch* ]]; then
   echo "Installing PyTorch in $venv ..."
   pip_install ${EDGEGRAD_TORCH_INDEX:+--index-url "$EDGEGRAD_TORCH_INDEX"} torch==2.13.0
-  pip_install torch_geometric==2.8.1
 fi
 echo "Building and installing edgegrad in $venv ..."
 pip_install -e ".[$extras]"

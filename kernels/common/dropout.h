@@ -12,13 +12,17 @@ EG_HD unsigned long long mix_bits(unsigned long long x) {
   return x ^ (x >> 31);
 }
 
+constexpr unsigned long long kGolden = 0x9e3779b97f4a7c15ull;  // 2^64 over the golden ratio
+
+// What the bits of an edge's heads are made from.
+EG_HD unsigned long long edge_key(unsigned long long seed, index_t edge) {
+  return mix_bits(mix_bits(seed + kGolden) ^ static_cast<unsigned long long>(edge));
+}
+
 // 32 uniform bits of one edge and head.
-EG_HD unsigned random_bits(unsigned long long seed, index_t edge, int head) {
-  const unsigned long long odd = 0x9e3779b97f4a7c15ull;  // 2^64 over the golden ratio
-  const unsigned long long of_edge =
-      mix_bits(mix_bits(seed + odd) ^ static_cast<unsigned long long>(edge));
+EG_HD unsigned random_bits(unsigned long long key, int head) {
   return static_cast<unsigned>(
-      mix_bits(of_edge + odd * (static_cast<unsigned long long>(head) + 1)) >> 32);
+      mix_bits(key + kGolden * (static_cast<unsigned long long>(head) + 1)) >> 32);
 }
 
 enum DropoutKind : int { kKeepAll, kMaskFloat, kMaskDouble, kMaskBool, kRandom };
@@ -29,6 +33,10 @@ struct Dropout {
   index_t mask_row;
   double scale;                        // of a kept coefficient: 1 / (1 - p), or 0 if p is 1
   unsigned long long seed, threshold;  // bits below the threshold, p * 2^32, are dropped
+
+  template <typename A> EG_HD A random_factor(unsigned long long key, int head) const {
+    return random_bits(key, head) < threshold ? A(0) : static_cast<A>(scale);
+  }
 
   // What the coefficient of an edge and head is multiplied by.
   template <typename A> EG_HD A factor(index_t edge, int head) const {
@@ -41,7 +49,7 @@ struct Dropout {
       case kMaskBool:
         return static_cast<const unsigned char*>(mask)[at] ? static_cast<A>(scale) : A(0);
       case kRandom:
-        return random_bits(seed, edge, head) < threshold ? A(0) : static_cast<A>(scale);
+        return random_factor<A>(edge_key(seed, edge), head);
       default:
         return A(1);
     }

@@ -130,8 +130,12 @@ template <typename T, int kPacks> struct Edges {
   }
 
   void read_factors(std::int64_t edge, const Space<T>& s) const {
-    for (std::int64_t h = 0; p.dropout.kind != kKeepAll && h < heads; ++h)
-      s.factor[h] = p.dropout.factor<A>(edge, static_cast<int>(h));
+    if (p.dropout.kind == kRandom) {
+      const unsigned long long key = edge_key(p.dropout.seed, edge);
+      for (int h = 0; h < heads; ++h) s.factor[h] = p.dropout.random_factor<A>(key, h);
+    } else if (p.dropout.kind != kKeepAll) {
+      for (int h = 0; h < heads; ++h) s.factor[h] = p.dropout.factor<A>(edge, h);
+    }
   }
 
   bool is_masked(const Space<T>& s, std::int64_t h) const {

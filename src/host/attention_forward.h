@@ -63,9 +63,11 @@ template <typename T, int kPacks, template <typename, int> class ScoreOf> struct
       exponentials(block, max, sum, s.alpha);
       if (!first) scale_heads(edges.summed, values, s.alpha, values);
       first = false;
-      for (int i = 0; p.dropout.kind != kKeepAll && i < block.n; ++i)
-        for (std::int64_t h = 0; h < heads; ++h)
-          logits[i * numbers + h] *= p.dropout.factor<A>(block.rows[i].id, static_cast<int>(h));
+      for (int i = 0; p.dropout.kind != kKeepAll && i < block.n; ++i) {
+        edges.read_factors(block.rows[i].id, s);
+        for (std::int64_t h = i * numbers, j = 0; j < numbers; h += kWidth, j += kWidth)
+          store(logits + h, Pack<A>(load(logits + h) * load(s.factor + j)));
+      }
       add_values(values, block);
     }
   }

@@ -38,7 +38,9 @@ struct PartOfPack {
     return load_part(p, n);
   }
   template <typename T> EG_INLINE void store(T* p, Pack<accum_t<T>> v) const {
-    for (int i = 0; i < n; ++i) p[i] = narrow<T>(v[i]);
+    accum_t<T> lanes[kLanes<accum_t<T>>];
+    EG_ISA::store(lanes, v);
+    for (int i = 0; i < n; ++i) p[i] = narrow<T>(lanes[i]);
   }
 };
 

@@ -42,9 +42,10 @@ template <typename A> constexpr int kLanes = kVectorBytes / static_cast<int>(siz
 // The first n lanes of a pack; the others are 0.
 template <typename T> EG_INLINE Pack<accum_t<T>> load_part(const T* p, int n) {
   using A = accum_t<T>;
-  Pack<A> v = {};
-  for (int i = 0; i < n; ++i) v[i] = widen(p[i]);
-  return v;
+  // By way of memory: lanes of registers have no number at run time.
+  A lanes[kLanes<A>] = {};
+  for (int i = 0; i < n; ++i) lanes[i] = widen(p[i]);
+  return *reinterpret_cast<const typename PackInMemory<A>::type*>(lanes);
 }
 
 template <typename T> EG_INLINE Pack<accum_t<T>> load(const T* p) {
@@ -59,6 +60,12 @@ template <typename T> EG_INLINE Pack<accum_t<T>> load(const T* p) {
 }
 
 #if defined(__AVX512F__)
+template <> EG_INLINE Pack<float> load_part<float>(const float* p, int n) {
+  return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1u), p);
+}
+template <> EG_INLINE Pack<double> load_part<double>(const double* p, int n) {
+  return _mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << n) - 1u), p);
+}
 template <> EG_INLINE Pack<float> load<half_t>(const half_t* p) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
 }
@@ -67,6 +74,14 @@ template <> EG_INLINE Pack<float> load<bfloat16_t>(const bfloat16_t* p) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
 #elif defined(__AVX2__)
+template <> EG_INLINE Pack<float> load_part<float>(const float* p, int n) {
+  const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  return _mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(n), lane));
+}
+template <> EG_INLINE Pack<double> load_part<double>(const double* p, int n) {
+  const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+  return _mm256_maskload_pd(p, _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), lane));
+}
 template <> EG_INLINE Pack<float> load<half_t>(const half_t* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
@@ -80,7 +95,9 @@ template <typename A> EG_INLINE void store(A* p, Pack<A> v) {
   *reinterpret_cast<typename PackInMemory<A>::type*>(p) = v;
 }
 template <typename A> EG_INLINE void store_part(A* p, Pack<A> v, int n) {
-  for (int i = 0; i < n; ++i) p[i] = v[i];
+  A lanes[kLanes<A>];
+  store(lanes, v);
+  for (int i = 0; i < n; ++i) p[i] = lanes[i];
 }
 
 // Rounded once to the type of the array.

@@ -12,7 +12,7 @@ import edgegrad.operators as ops
 import graphs
 from reference.attention import ACTIVATIONS, edge_ids
 
-torch = pytest.importorskip("torch", reason="torch is missing: pip install 'edgegrad[torch]'")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 WIDTH, EDGE_WIDTH = 2, 3
 

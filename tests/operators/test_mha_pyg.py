@@ -12,8 +12,8 @@ import graphs
 from devices import Host
 from reference.attention import edge_ids
 
-torch = pytest.importorskip("torch", reason="torch is missing: pip install torch")
-nn = pytest.importorskip("torch_geometric.nn", reason="PyG is missing: pip install torch_geometric")
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+nn = pytest.importorskip("torch_geometric.nn", reason="PyTorch Geometric is not installed")
 
 HEADS, WIDTH, IN, EDGE = 3, 4, 5, 6
 OPTIONS = pytest.mark.parametrize("concat", [True, False], ids=["concat", "mean"])
