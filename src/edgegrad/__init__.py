@@ -24,26 +24,43 @@ from edgegrad.history import HistoryStore
 from edgegrad.operators import AggOp
 from edgegrad.partitioning import Batch, batches, partition
 from edgegrad.sparse import sparse_matmul
+from edgegrad.transforms import (
+    Ascent,
+    array_namespace,
+    ascend,
+    check_gradient,
+    gradient,
+    hvp,
+    jacobian,
+    value_and_gradient,
+)
 
 __all__ = [
     "AggOp",
     "ArgumentError",
+    "Ascent",
     "BackendError",
     "Batch",
     "DerivativeError",
     "HistoryStore",
     "__version__",
+    "array_namespace",
+    "ascend",
     "batches",
     "bipartite_csc_hg_int32",
     "bipartite_csc_hg_int64",
     "bipartite_csc_int32",
     "bipartite_csc_int64",
+    "check_gradient",
     "csc_hg_int32",
     "csc_hg_int64",
     "csc_int32",
     "csc_int64",
     "from_coo",
     "from_scipy",
+    "gradient",
+    "hvp",
+    "jacobian",
     "make_bipartite_csc",
     "make_bipartite_csc_hg",
     "make_csc",
@@ -54,4 +71,5 @@ __all__ = [
     "show_config",
     "sparse_matmul",
     "to_scipy",
+    "value_and_gradient",
 ]

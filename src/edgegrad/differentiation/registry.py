@@ -84,6 +84,10 @@ class Derivatives:
         """The value of every option where all have a default and none is given."""
         return tuple(self.defaults.values())
 
+    def values(self, options: Options) -> tuple[Any, ...]:
+        """Return the value of every option, in order."""
+        return tuple(options[name] for name in self.options)
+
     def normalised(self, options: Options) -> dict[str, Any]:
         """Return options in plain types, checked; an aggregation by its name in lower case."""
         return {

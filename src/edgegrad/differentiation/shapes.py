@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from edgegrad.differentiation.registry import Derivatives, Options, Sizes
 from edgegrad.errors import wrong_type, wrong_value
@@ -154,6 +153,15 @@ def _dtype(arg: Arg, known: Mapping[str, str]) -> str:
     return "float64" if t == "float64" else "float32"
 
 
-def dtype_names(arrays: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the dtype name of every array, None for None."""
-    return {name: None if a is None else str(a.dtype) for name, a in arrays.items()}
+def read_by(d: Derivatives) -> tuple[str, ...]:
+    """Names of the arrays that backward reads."""
+    return tuple(a.name for a in d.op.bwd if not a.written)
+
+
+def told(
+    d: Derivatives, half: str, counts: Sizes, options: Options, shapes: Mapping[str, Shape | None]
+) -> dict[str, int]:
+    """Return the numbers that a half is told beside its arrays, by name."""
+    names = d.op.sizes.get(half, ())
+    sizes = sizes_of(d, counts, options, shapes) if names else {}
+    return {name: sizes.get(name, 0) for name in names}

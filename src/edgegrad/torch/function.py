@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from edgegrad.differentiation import Derivatives, Gradients, derivatives, second_derivatives
+from edgegrad.differentiation.shapes import read_by
 from edgegrad.torch import kernels
 from edgegrad.torch.graphs import SIZES, Reference
-from edgegrad.torch.kernels import NAMES, dtype_name, flat, read_by, shapes_from
+from edgegrad.torch.kernels import NAMES, dtype_name, flat, shapes_from
 
 Numbers = Sequence[int]
 

@@ -19,9 +19,8 @@ from edgegrad.differentiation import (
     Result,
     backward_results,
     forward_results,
-    sizes_of,
 )
-from edgegrad.differentiation.shapes import Shape
+from edgegrad.differentiation.shapes import Shape, read_by, told
 from edgegrad.torch.graphs import SIZES, maps, struct_of
 
 DTYPES = {
@@ -58,11 +57,6 @@ def shapes_from(d: Derivatives, numbers: Sequence[int]) -> dict[str, Shape | Non
         found[a.name] = None if n < 0 else tuple(numbers[begin + 1 : begin + 1 + n])
         begin += 1 + max(n, 0)
     return found
-
-
-def read_by(d: Derivatives) -> tuple[str, ...]:
-    """Names of the arrays that backward reads."""
-    return tuple(a.name for a in d.op.bwd if not a.written)
 
 
 def _rows(a: Tensor | None) -> Tensor | None:
@@ -120,8 +114,8 @@ def _forward(d: Derivatives) -> tuple[Kernel, Kernel]:
         results = forward_results(
             d, sizes, _name(index_dtype), chosen, shapes, dtypes, wanted.split(",")
         )
-        told = _told(d, "fwd", sizes, chosen, shapes)
-        return _Plan.of(results, **none, **chosen, **told)
+        beside = told(d, "fwd", sizes, chosen, shapes)
+        return _Plan.of(results, **none, **chosen, **beside)
 
     remembered = functools.lru_cache(maxsize=512)(plan)
 
@@ -147,8 +141,8 @@ def _backward(d: Derivatives) -> tuple[Kernel, Kernel]:
         chosen, shapes = dict(zip(d.options, options, strict=True)), shapes_from(d, numbers)
         asked = zip(variables, dtypes.split(","), strict=True)
         results = backward_results(d, shapes, {k: dtype for k, dtype in asked if dtype})
-        told = _told(d, "bwd", dict(zip(SIZES, counts, strict=False)), chosen, shapes)
-        return _Plan.of(results, **none, **chosen, **told)
+        beside = told(d, "bwd", dict(zip(SIZES, counts, strict=False)), chosen, shapes)
+        return _Plan.of(results, **none, **chosen, **beside)
 
     remembered = functools.lru_cache(maxsize=512)(plan)
 
@@ -171,15 +165,6 @@ def _first(args: Iterable[Any]) -> Tensor:
         if a is not None:
             return a
     raise TypeError("a call needs an array")
-
-
-def _told(
-    d: Derivatives, half: str, counts: Any, options: Any, shapes: dict[str, Shape | None]
-) -> dict[str, int]:
-    """Return the numbers that a half is told beside its arrays."""
-    names = d.op.sizes.get(half, ())
-    sizes = sizes_of(d, counts, options, shapes) if names else {}
-    return {name: sizes.get(name, 0) for name in names}
 
 
 def _options(d: Derivatives) -> list[str]:

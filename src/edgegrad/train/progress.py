@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def progress(total: int, what: str) -> Iterator[Callable[[str, int], None]]:
+def progress(total: int, what: str, unit: str = "epochs") -> Iterator[Callable[[str, int], None]]:
     """Give a function of a few words and a number of steps: shows the words, moves the bar on.
 
     The bar goes to stderr and needs a terminal there and the package rich; else nothing is shown.
@@ -24,7 +24,7 @@ def progress(total: int, what: str) -> Iterator[Callable[[str, int], None]]:
     columns = (
         TextColumn(what),
         BarColumn(),
-        TextColumn("{task.completed}/{task.total} epochs"),
+        TextColumn(f"{{task.completed}}/{{task.total}} {unit}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[words]}"),
     )
