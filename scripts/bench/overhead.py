@@ -45,6 +45,23 @@ def _through_torch(graph: Any, x: np.ndarray) -> list[tuple[str, float]]:
     return [(name, microseconds(call)) for name, call in calls]
 
 
+def _through_jax(graph: Any, x: np.ndarray) -> list[tuple[str, float]]:
+    """The same by `edgegrad.jax` in compiled functions, beside one that does next to nothing."""
+    import jax
+
+    import edgegrad.jax as ej
+
+    a = jax.numpy.asarray(x)
+    calls = {
+        " ... JAX, compiled": jax.jit(lambda x: ej.agg_simple_n2n(x, graph)),
+        "a compiled JAX product": jax.jit(lambda x: 2 * x),
+    }
+    return [
+        (name, microseconds(lambda f=f: f(a).block_until_ready(), 2000))
+        for name, f in calls.items()
+    ]
+
+
 def main() -> None:
     rows = []
     array = np.zeros((4, 8), np.float32)
@@ -75,6 +92,8 @@ def main() -> None:
     ]
     if importlib.util.find_spec("torch"):
         rows += _through_torch(graph, x)
+    if importlib.util.find_spec("jax"):
+        rows += _through_jax(graph, x)
     for name, time in rows:
         print(f"{name:<24} {time:6.2f} us")
 
