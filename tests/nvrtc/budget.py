@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -81,11 +83,26 @@ def read(path: Path = FILE) -> tuple[str, dict[str, Row]]:
     return table["nvrtc"], {name: Row(*values) for name, values in table["kernels"].items()}
 
 
+def digest(source: str) -> str:
+    """Hash all that decides what the compiler makes of a source."""
+    options = [o for o in cuda.options() if not o.startswith("-I")]
+    parts = ((cuda.KERNELS / source).read_text(), *options, str(nvrtc.version()))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def unchanged(source: str) -> bool:
+    """Whether the budget was measured from this very source, by the compiler that is installed."""
+    return json.loads(FILE.read_text())["sources"].get(source) == digest(source)
+
+
 def write(table: Table, path: Path = FILE) -> None:
     """Write `table` so that a change of one kernel on one architecture is a change of one line."""
     lines = [
         f"    {json.dumps(name)}: {json.dumps(dataclasses.astuple(row))}"
         for name, row in table.items()
     ]
+    measured_from = {source: digest(source) for source in sources()}
     head = f'{{\n  "nvrtc": {json.dumps(nvrtc.VERSION)},\n  "columns": {json.dumps(COLUMNS)},\n'
+    head += f'  "sources": {json.dumps(measured_from, indent=4)[:-1]}  }},\n'
     path.write_text(head + '  "kernels": {\n' + ",\n".join(lines) + "\n  }\n}\n")
