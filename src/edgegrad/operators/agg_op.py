@@ -18,15 +18,10 @@ class AggOp(Enum):
     Var = "var"
     Std = "std"
 
-    @property
-    def has_winner(self) -> bool:
-        """Whether the result is one of the values, whose place is kept."""
-        return self in (AggOp.Min, AggOp.Max)
-
-    @property
-    def is_spread(self) -> bool:
-        """Whether the result measures how far the values are from their mean."""
-        return self in (AggOp.Var, AggOp.Std)
+    def __init__(self, value: str) -> None:
+        # Plain attributes: every call asks for them, and members are slow to look up.
+        self.has_winner = value in ("min", "max")  # one of the values, whose place is kept
+        self.is_spread = value in ("var", "std")  # measures how far values are from their mean
 
 
 ALL = tuple(AggOp)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from edgegrad.errors import wrong_value
@@ -38,7 +39,7 @@ class Layout:
     edge: str = ""
     own: str = ""
 
-    @property
+    @cached_property
     def aggregated(self) -> tuple[str, ...]:
         """Names of the inputs that are aggregated."""
         return tuple(name for name in (self.node, self.edge) if name)
