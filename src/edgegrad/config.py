@@ -25,6 +25,9 @@ _OPTIONAL = {
     "matplotlib": ("--plot", "demo"),
     "rich": ("progress bars", "demo"),
     "pymetis": ("partition by METIS", "partition"),
+    "torch": ("edgegrad.torch", "torch"),
+    "jax": ("edgegrad.jax", "jax"),
+    "autograd": ("edgegrad.autograd, which differentiates NumPy", "autograd"),
 }
 
 
