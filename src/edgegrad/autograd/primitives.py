@@ -12,7 +12,7 @@ from autograd.core import make_vjp
 from autograd.extend import defvjp, defvjp_argnums, primitive
 
 from edgegrad.differentiation import Derivatives, second_derivatives
-from edgegrad.differentiation.calls import Call
+from edgegrad.differentiation.calls import Call, CallFront, backward_call
 from edgegrad.differentiation.front import Arrays
 from edgegrad.differentiation.registry import Options, Sizes
 from edgegrad.errors import DerivativeError
@@ -115,8 +115,10 @@ def _maps(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     return ids, positions
 
 
-class _AutogradFront:
+class _AutogradFront(CallFront):
     """What the rules of second derivatives are written in, for autograd."""
+
+    xp = anp
 
     def counts(self, graph: Graph) -> Sizes:
         return graph.sizes
@@ -136,12 +138,9 @@ class _AutogradFront:
         gradient: Any,
         wanted: Sequence[str],
     ) -> dict[str, Any]:
-        asked = [a.name for a in d.variables if a.name in wanted]
-        call = Call.forward(d, d.values(options), inputs).backward(asked)
-        reads = call.gradients_of_outputs({d.op.outputs[0].name: gradient})
-        reads |= {k: inputs[k] for k in call.kept if inputs.get(k) is not None}
+        call, reads = backward_call(d, options, inputs, gradient, wanted)
         made = backward(call, graph, tuple(reads), *reads.values())
-        return {name: made[i] for i, name in enumerate(asked)}
+        return {name: made[i] for i, name in enumerate(call.asked)}
 
     def vjp(self, function: Callable[..., Any], *arrays: Any) -> Any:
         pullback, value = untyped_vjp(lambda xs: make_tuple(function(*xs)), make_tuple(arrays))
@@ -152,30 +151,6 @@ class _AutogradFront:
 
     def by_id(self, graph: Graph, array: Any) -> Any:
         return permuted(graph, array, to_id=True)
-
-    def zeros(self, shape: Sequence[int], like: Any) -> Any:
-        return np.zeros(tuple(shape), like.dtype)
-
-    def ones(self, shape: Sequence[int], like: Any) -> Any:
-        return np.ones(tuple(shape), like.dtype)
-
-    def cast(self, array: Any, like: Any) -> Any:
-        return array if array.dtype == like.dtype else array.astype(like.dtype)
-
-    def accurate(self, array: Any) -> Any:
-        return array.astype(np.float32) if array.dtype.itemsize == 2 else array
-
-    def where(self, condition: Any, yes: Any, no: Any) -> Any:
-        return anp.where(condition, yes, no)
-
-    def exp(self, array: Any) -> Any:
-        return anp.exp(array)
-
-    def tanh(self, array: Any) -> Any:
-        return anp.tanh(array)
-
-    def concatenate(self, arrays: Sequence[Any], axis: int) -> Any:
-        return anp.concatenate(arrays, axis=axis)
 
 
 FRONT = _AutogradFront()

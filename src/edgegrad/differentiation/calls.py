@@ -164,3 +164,52 @@ class Call:
         by_name.update(found.get("inputs", {}))
         by_name.update(found.get("results", {}))
         return {name: g for name, g in by_name.items() if g is not None}
+
+
+class CallFront:
+    """What the fronts share that record calls and whose arrays have NumPy's functions, in `xp`."""
+
+    xp: Any
+
+    def zeros(self, shape: Sequence[int], like: Any) -> Any:
+        """See `Front.zeros`."""
+        return self.xp.zeros(tuple(shape), like.dtype)
+
+    def ones(self, shape: Sequence[int], like: Any) -> Any:
+        """See `Front.ones`."""
+        return self.xp.ones(tuple(shape), like.dtype)
+
+    def cast(self, array: Any, like: Any) -> Any:
+        """See `Front.cast`."""
+        return array if array.dtype == like.dtype else array.astype(like.dtype)
+
+    def accurate(self, array: Any) -> Any:
+        """See `Front.accurate`."""
+        return array.astype("float32") if array.dtype.itemsize == 2 else array
+
+    def where(self, condition: Any, yes: Any, no: Any) -> Any:
+        """See `Front.where`."""
+        return self.xp.where(condition, yes, no)
+
+    def exp(self, array: Any) -> Any:
+        """See `Front.exp`."""
+        return self.xp.exp(array)
+
+    def tanh(self, array: Any) -> Any:
+        """See `Front.tanh`."""
+        return self.xp.tanh(array)
+
+    def concatenate(self, arrays: Sequence[Any], axis: int) -> Any:
+        """See `Front.concatenate`."""
+        return self.xp.concatenate(arrays, axis=axis)
+
+
+def backward_call(
+    d: Derivatives, options: Mapping[str, Any], inputs: Arrays, gradient: Any, wanted: Sequence[str]
+) -> tuple[Call, dict[str, Any]]:
+    """Return the backward call that `Front.backward` makes, and the arrays it reads."""
+    asked = [a.name for a in d.variables if a.name in wanted]
+    call = Call.forward(d, d.values(options), inputs).backward(asked)
+    reads = call.gradients_of_outputs({d.op.outputs[0].name: gradient})
+    reads |= {k: inputs[k] for k in call.kept if inputs.get(k) is not None}
+    return call, reads

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
 from edgegrad.differentiation import Derivatives, second_derivatives
-from edgegrad.differentiation.calls import Call
+from edgegrad.differentiation.calls import Call, CallFront, backward_call
 from edgegrad.differentiation.front import Arrays
 from edgegrad.differentiation.registry import Options, Sizes
 from edgegrad.errors import DerivativeError
@@ -110,8 +110,10 @@ def permuted(ref: Reference, a: Any, *, to_id: bool) -> Any:
     return a.at[order].get(unique_indices=True, mode="promise_in_bounds")
 
 
-class _JaxFront:
+class _JaxFront(CallFront):
     """What the rules of second derivatives are written in, for JAX."""
+
+    xp = jnp
 
     def counts(self, graph: Reference) -> Sizes:
         return graph.sizes
@@ -130,11 +132,8 @@ class _JaxFront:
         gradient: Any,
         wanted: Sequence[str],
     ) -> dict[str, Any]:
-        asked = [a.name for a in d.variables if a.name in wanted]
-        call = Call.forward(d, d.values(options), inputs).backward(asked)
-        reads = call.gradients_of_outputs({d.op.outputs[0].name: gradient})
-        reads |= {k: inputs[k] for k in call.kept if inputs.get(k) is not None}
-        return dict(zip(asked, backward(call, graph, reads), strict=True))
+        call, reads = backward_call(d, options, inputs, gradient, wanted)
+        return dict(zip(call.asked, backward(call, graph, reads), strict=True))
 
     def vjp(self, function: Callable[..., Any], *arrays: Any) -> Any:
         return jax.vjp(function, *arrays)
@@ -144,30 +143,6 @@ class _JaxFront:
 
     def by_id(self, graph: Reference, array: Any) -> Any:
         return permuted(graph, array, to_id=True)
-
-    def zeros(self, shape: Sequence[int], like: Any) -> Any:
-        return jnp.zeros(tuple(shape), like.dtype)
-
-    def ones(self, shape: Sequence[int], like: Any) -> Any:
-        return jnp.ones(tuple(shape), like.dtype)
-
-    def cast(self, array: Any, like: Any) -> Any:
-        return array.astype(like.dtype)
-
-    def accurate(self, array: Any) -> Any:
-        return array.astype(jnp.float32) if array.dtype.itemsize == 2 else array
-
-    def where(self, condition: Any, yes: Any, no: Any) -> Any:
-        return jnp.where(condition, yes, no)
-
-    def exp(self, array: Any) -> Any:
-        return jnp.exp(array)
-
-    def tanh(self, array: Any) -> Any:
-        return jnp.tanh(array)
-
-    def concatenate(self, arrays: Sequence[Any], axis: int) -> Any:
-        return jnp.concatenate(arrays, axis=axis)
 
 
 FRONT = _JaxFront()
